@@ -53,8 +53,8 @@ fn words() -> BTreeMap<&'static str, String> {
         for second in (0..=1200).step_by(30) {
             alert_engine.evaluate(&Default::default(), &all_wrong(second, health.clone()));
         }
-        let said = alert_engine.words(&all_wrong(1200, health)).into_iter();
-        words.extend(said.map(|((rule, _), words)| (rule.name(), words)));
+        let texts = alert_engine.words(&all_wrong(1200, health)).into_iter();
+        words.extend(texts.map(|((rule, _), words)| (rule.name(), words)));
     }
     assert_eq!(words.len(), Rule::ALL.len(), "each rule is to say something: {words:?}");
     words

@@ -3,7 +3,8 @@
 
 use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
-use crate::{node, place};
+use crate::node::{self, UnlessInUse};
+use crate::place;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
@@ -96,8 +97,8 @@ impl ApiClient {
     /// A client for a command that writes to the store. Creates the store if there is none.
     pub(crate) async fn find_or_make(config: &Config, environment: &Environment) -> Result<Self, CliError> {
         let in_use = match node::open_with_api(config).await? {
-            Ok(node) => return Ok(Self::InProcess(Box::new(node))),
-            Err(in_use) => in_use,
+            UnlessInUse::Opened(node) => return Ok(Self::InProcess(Box::new(node))),
+            UnlessInUse::InUse(error) => error,
         };
         if let Some(daemon) = Daemon::that_uses_store(&in_use, config, environment)? {
             return Ok(Self::Daemon(daemon));

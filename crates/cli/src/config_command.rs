@@ -1,8 +1,6 @@
 //! `quittance config`: shows the settings, or checks them. What they mean is in `quittance_config`.
 
 mod check;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use check::check;
 
@@ -84,12 +82,10 @@ copy of this output would keep the defaults of this version for ever.
 
 Exit codes: 0 shown, 3 not written, 4 the configuration is wrong.";
 
-/// What `config show` prints.
-pub(crate) fn show(as_json: bool, config: &Config) -> String {
-    if as_json {
-        return format!("{:#}\n", object(config));
-    }
-    lines(config).iter().map(styled).collect()
+/// Prints every setting and where its value came from.
+pub(crate) fn show(as_json: bool, config: &Config) -> Result<Exit, CliError> {
+    refuse_to_overwrite(config)?;
+    output::show(as_json, &object(config), || lines(config).iter().map(styled).collect())
 }
 
 fn styled(line: &Line) -> String {
@@ -104,7 +100,7 @@ fn styled(line: &Line) -> String {
 
 /// Refuses to write into the config file itself: with `>` the shell empties the file before it is read, and with `>>` the file
 /// would have every setting twice.
-pub(crate) fn refuse_to_overwrite(config: &Config) -> Result<(), CliError> {
+fn refuse_to_overwrite(config: &Config) -> Result<(), CliError> {
     let Some(path) = config.file().filter(|path| output::goes_to(path)) else {
         return Ok(());
     };

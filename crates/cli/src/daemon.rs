@@ -1,8 +1,6 @@
 //! The daemon that uses an embedded store, which only one process can open. Its address is in a file in the store's folder, so a command
 //! always asks the daemon of its own store.
 
-mod address_file;
-
 use crate::exit::{CliError, Exit};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -12,11 +10,11 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use quittance::embedded;
 use quittance_config::{ADMIN_KEY, Config, Environment, TENANT_KEY};
+use quittance_daemon::AddressFile;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-
-pub(crate) use address_file::AddressFile;
 
 /// Where a listener is reached from the machine that it is on.
 pub(crate) fn near(listen: SocketAddr) -> SocketAddr {
@@ -42,6 +40,17 @@ pub(crate) fn bearer(key: &str) -> Option<HeaderValue> {
     let mut header = HeaderValue::try_from(format!("Bearer {key}")).ok()?;
     header.set_sensitive(true);
     Some(header)
+}
+
+/// Sends a request on a connection of its own.
+pub(crate) async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Bytes>,
+) -> hyper::Result<Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Its errors are also those of the response.
+    tokio::spawn(connection);
+    sender.send_request(request.map(Full::new)).await
 }
 
 impl Daemon {
@@ -87,16 +96,12 @@ impl Daemon {
     /// The response with its head; the body may not end.
     pub(crate) async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Incoming>, String> {
         let stream = TcpStream::connect(self.at).await.map_err(|error| error.to_string())?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
         let host = HeaderValue::try_from(self.at.to_string()).map_err(|error| error.to_string())?;
         request.headers_mut().insert(HOST, host);
         if let Some(key) = &self.key {
             request.headers_mut().insert(AUTHORIZATION, key.clone());
         }
-        // Its errors are also those of the response.
-        tokio::spawn(connection);
-        sender.send_request(request.map(Full::new)).await.map_err(|error| error.to_string())
+        exchange(stream, request).await.map_err(|error| error.to_string())
     }
 
     pub(crate) fn silent(&self, why: &str) -> CliError {
@@ -141,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_webhook_for_everybody_is_reached_on_this_machine() {
+    fn an_address_for_all_is_reached_on_this_machine() {
         for (listen, expected) in [
             ("0.0.0.0:8780", "127.0.0.1:8780"),
             ("[::]:8780", "[::1]:8780"),

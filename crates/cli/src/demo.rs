@@ -1,19 +1,16 @@
-//! `quittance demo`: the whole system on this machine for a few seconds. A mock provider plays the provider over real HTTP, an
-//! engine runs as a process of its own on a real store, workers ask it for answers, and it is killed in the middle.
-//! Afterwards a judge holds the engine's usage against the mock provider's ledger.
-
-mod captcha;
-mod engine;
-mod judge;
-mod report;
-mod storm;
+//! `quittance demo`: the whole system on this machine for a few seconds, in a storm of faults.
 
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
-use crate::output;
+use crate::{mock_setup, output};
 use clap::Args;
+use quittance_demo::{DemoError, DemoPlan};
 use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+use tokio::time::Instant;
 
+/// How often the progress is printed, where a line cannot move.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// Seeds that are drawn stay below this, so that a person can type them.
 const SEED_DRAWN_MAX: u64 = 1_000_000;
 
@@ -55,39 +52,44 @@ pub(crate) struct DemoArgs {
     json: bool,
 }
 
-/// What is going to happen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) seed: u64,
-    pub(crate) requests: u32,
-    pub(crate) captchas: u32,
-    pub(crate) workers: u32,
-    pub(crate) kills: u32,
-}
-
-impl Plan {
-    fn of(args: &DemoArgs) -> Self {
+impl DemoArgs {
+    fn plan(&self) -> DemoPlan {
         let drawn = || RandomState::new().hash_one("seed") % SEED_DRAWN_MAX;
-        Self {
-            seed: args.seed.unwrap_or_else(drawn),
-            requests: args.requests,
-            captchas: args.captchas.min(args.requests),
-            workers: 50.min(args.requests),
+        DemoPlan {
+            seed: self.seed.unwrap_or_else(drawn),
+            requests: self.requests,
+            captchas: self.captchas.min(self.requests),
+            workers: 50.min(self.requests),
             kills: 2,
         }
     }
 }
 
 pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
-    let plan = Plan::of(&args);
+    let plan = args.plan();
+    let failed = |what: &str, error| CliError::new(Exit::Bad, format!("{what}: {error}"));
+    let program =
+        std::env::current_exe().map_err(|error| failed("the engine could not be started", error))?;
+    let port = mock_setup::free_port().map_err(|error| failed("there is no free port on loopback", error))?;
     let interruption = Interruption::listen()?.came();
+    let (mut line, mut shown_at) =
+        (output::Progress::start(&format!("Storm, seed {}", plan.seed)), Instant::now());
+    let mut progress = |state: &str| {
+        if output::moves() || shown_at.elapsed() >= PROGRESS_EVERY {
+            shown_at = Instant::now();
+            line.tell(state);
+        }
+    };
     // An interruption leaves nothing behind: the drop ends the process and removes the folder.
-    let evidence = tokio::select! {
-        evidence = storm::run(plan) => evidence?,
+    let report = tokio::select! {
+        report = quittance_demo::run(plan, &program, port, &mut progress) => report,
         _ = interruption => return Err(CliError::new(Exit::Bad, "the demo was interrupted")),
     };
-    let report = judge::judge(plan, &evidence);
-    let rendered = if args.json { report.json() } else { report.text() };
-    output::print(&rendered)?;
+    drop(line);
+    let report = report.map_err(|error| {
+        let exit = if matches!(error, DemoError::Store(_)) { Exit::Store } else { Exit::Bad };
+        CliError::of(exit, &error)
+    })?;
+    output::print(&if args.json { report.json() } else { report.text() })?;
     Ok(if report.breaches.is_empty() { Exit::Done } else { Exit::Bad })
 }

@@ -17,7 +17,7 @@ use clap::Args;
 use quittance::Account;
 use quittance_admin::pools::ShownPool;
 use quittance_config::{Config, Environment, decimal};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::fmt::Write;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -49,13 +49,15 @@ pub(crate) struct DoctorArgs {
 const NO_PRICES: &str =
     "what an answer costs is not known unless the provider says it, and callbacks never do; set `prices`";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum State {
     Good,
     Note,
     Bad,
 }
 
+#[derive(Serialize)]
 struct Finding {
     about: &'static str,
     state: State,
@@ -86,20 +88,8 @@ pub(crate) async fn run(
     findings.extend(alerts(config));
     findings.extend(listeners::descriptors(config));
     let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
-    output::print(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
+    output::show(args.json, &findings, || as_text(&findings))?;
     Ok(if is_bad { Exit::Bad } else { Exit::Done })
-}
-
-fn as_json(findings: &[Finding]) -> String {
-    let state = |state| match state {
-        State::Good => "good",
-        State::Note => "note",
-        State::Bad => "bad",
-    };
-    let all = findings
-        .iter()
-        .map(|found| json!({ "about": found.about, "state": state(found.state), "what": found.what }));
-    format!("{}\n", Value::Array(all.collect()))
 }
 
 fn as_text(findings: &[Finding]) -> String {
@@ -182,6 +172,6 @@ fn what_is_there(account: &Account, currency: &str) -> String {
     let balance = account.balance.map(|money| format!("balance {}", decimal::with_currency(money, currency)));
     let threads =
         account.threads.map(|threads| format!("{} of {} threads in use", threads.working, threads.total));
-    let told: Vec<String> = balance.into_iter().chain(threads).collect();
-    if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) }
+    let parts: Vec<String> = balance.into_iter().chain(threads).collect();
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
 }

@@ -4,6 +4,8 @@
 
 mod table;
 
+use crate::exit::{CliError, Exit};
+use crate::output;
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -47,15 +49,12 @@ both applied.
 
 Exit codes: 0 shown, 3 not written, 4 configuration.";
 
-pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> String {
+pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> Result<Exit, CliError> {
     let codes = Codes::of(args.profile.as_deref(), config);
-    let code = args.code.as_deref().map(|code| spelling(code.trim(), &codes));
-    match (&code, args.json) {
-        (None, false) => whole_table(&codes, config),
-        (None, true) => format!("{:#}\n", object(&codes, config)),
-        (Some(code), false) => page(code, &codes, config),
-        (Some(code), true) => format!("{:#}\n", code_object(&found(code, &codes), config)),
-    }
+    let Some(code) = args.code.as_deref().map(|code| spelling(code.trim(), &codes)) else {
+        return output::show(args.json, &object(&codes, config), || whole_table(&codes, config));
+    };
+    output::show(args.json, &code_object(&found(&code, &codes), config), || page(&code, &codes, config))
 }
 
 /// A code as the tables spell it, whatever case it was typed in; as it was typed, if no table has it.
@@ -84,8 +83,8 @@ const fn remedy(rule: FaultRule) -> &'static str {
     match rule.remedy {
         Remedy::BackOff => "tried again after a pause that grows",
         Remedy::AtOnce => "submitted again at once",
-        Remedy::Hold => "held until a person has mended the account",
-        Remedy::Tell => "the caller is told; never tried again",
+        Remedy::Hold => "held until a person has fixed the account",
+        Remedy::Tell => "reported to the caller; never tried again",
     }
 }
 
@@ -121,11 +120,7 @@ const fn signal(signal: Signal) -> &'static str {
 
 fn whole_table(codes: &Codes, config: &Config) -> String {
     let mut text = String::new();
-    _ = writeln!(
-        text,
-        "{HEADING}{:<14}{:>6}  {:<44}everybody else{HEADING:#}",
-        "class", "limit", "the order"
-    );
+    _ = writeln!(text, "{HEADING}{:<14}{:>6}  {:<44}other orders{HEADING:#}", "class", "limit", "the order");
     for class in Signal::ALL {
         let rule = config.policy.faults.rule(class);
         let limit = rule.limit.map_or("-".to_owned(), |limit| limit.to_string());
@@ -315,145 +310,4 @@ fn object(codes: &Codes, config: &Config) -> Json {
         .map(|own| json!({ "code": own.code, "meaning": own.meaning, "advice": own.advice }))
         .collect();
     json!({ "profile": codes.name(), "pending": PENDING, "classes": classes, "codes": rows, "quittance": own })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_config::config_with;
-
-    fn ask(code: Option<&str>, profile: Option<&str>, json: bool, overrides: &[&str]) -> String {
-        let args = ErrorsArgs { code: code.map(Into::into), profile: profile.map(Into::into), json };
-        anstream::adapter::strip_str(&run(&args, &config_with(overrides))).to_string()
-    }
-
-    const PROVIDER: [&str; 3] = [
-        "provider.main.profile=2captcha",
-        "provider.main.url=https://example.com",
-        "provider.main.key_env=K",
-    ];
-
-    #[test]
-    fn the_whole_table_has_every_class_and_every_code() {
-        let text = ask(None, None, false, &[]);
-        for class in Signal::ALL {
-            assert!(text.lines().any(|line| line.starts_with(class.name())), "{}", class.name());
-        }
-        for profile in profiles() {
-            let text = ask(None, Some(profile), false, &[]);
-            let rows = Codes::of(Some(profile), &config_with(&[])).rows();
-            assert!(rows.len() > 20 && text.contains(&format!("meaning at {profile}")));
-            for row in rows {
-                assert!(text.contains(&row.code) && text.contains(&row.meaning), "{}", row.code);
-            }
-        }
-    }
-
-    #[test]
-    fn limits_and_corrections_of_the_configuration_are_in_it() {
-        let own =
-            [&PROVIDER[..], &["retry.limits.busy=9", "provider.main.faults.ERROR_BAD_PROXY=busy"]].concat();
-        let text = ask(None, None, false, &own);
-        assert!(text.contains("meaning at 2captcha") && text.contains("busy*"), "{text}");
-        let page = ask(Some("ERROR_BAD_PROXY"), None, false, &own);
-        assert!(page.contains("at most 9 times") && page.contains("your configuration"), "{page}");
-        let object: Json = serde_json::from_str(&ask(None, None, true, &own)).unwrap();
-        assert_eq!(object["classes"][0]["limit"], 9);
-        assert!(object["codes"].as_array().unwrap().iter().any(|row| row["corrected"] == true));
-    }
-
-    #[test]
-    fn the_same_code_means_what_its_provider_means_by_it() {
-        let at = |profile| ask(Some("ERROR_ZERO_BALANCE"), Some(profile), false, &[]);
-        assert!(at("2captcha").contains("no_funds") && at("captchaai").contains("busy"));
-        assert!(
-            !at("2captcha").contains("at most"),
-            "what is never retried has no number: {}",
-            at("2captcha")
-        );
-    }
-
-    #[test]
-    fn the_case_of_a_code_does_not_matter() {
-        for code in ["ERROR_ZERO_BALANCE", "CAPCHA_NOT_READY", "ERROR_PAGEURL"] {
-            let typed = ask(Some(&code.to_lowercase()), Some("2captcha"), false, &[]);
-            assert_eq!(typed, ask(Some(code), Some("2captcha"), false, &[]), "{code}");
-            let typed = ask(Some(&code.to_lowercase()), Some("2captcha"), true, &[]);
-            assert_eq!(typed, ask(Some(code), Some("2captcha"), true, &[]), "{code}");
-        }
-        assert!(
-            ask(Some("error_moon_phase"), None, false, &[]).contains("error_moon_phase"),
-            "as it was typed"
-        );
-    }
-
-    #[test]
-    fn a_code_of_the_native_api_is_ours_and_not_the_provider_s() {
-        let page = ask(Some("needs_a_person"), None, false, &[]);
-        assert!(page.contains("from Quittance itself") && page.contains("409"), "{page}");
-        assert!(!page.contains("provider.faults") && !page.contains("from the provider"), "{page}");
-        let object: Json = serde_json::from_str(&ask(Some("store_unavailable"), None, true, &[])).unwrap();
-        assert_eq!(
-            (&object["class"], &object["quittance"]["status"]),
-            (&Json::Null, &json!(503)),
-            "{object}"
-        );
-    }
-
-    #[test]
-    fn a_pending_task_and_a_code_that_nobody_has_seen_are_explained_too() {
-        assert!(ask(Some("CAPCHA_NOT_READY"), None, false, &[]).contains("polled again"));
-        let unseen = ask(Some("ERROR_MOON_PHASE"), None, false, &[]);
-        assert!(unseen.contains("unlisted_code") && unseen.contains("[provider.faults]"), "{unseen}");
-        assert!(!unseen.contains("did you mean"), "{unseen}");
-        for typed in ["ERROR_PAGURL", "error_pagurl", "PAGEURL"] {
-            let typo = ask(Some(typed), None, false, &[]);
-            assert!(typo.contains("did you mean ERROR_PAGEURL?"), "{typo}");
-        }
-        let object: Json = serde_json::from_str(&ask(Some("ERROR_MOON_PHASE"), None, true, &[])).unwrap();
-        assert_eq!((&object["class"], &object["seen"]), (&json!("unlisted_code"), &json!(false)));
-    }
-
-    #[test]
-    fn a_code_is_explained_in_the_words_of_its_own_dialect() {
-        let capsolver = [
-            "provider.main.protocol=json",
-            "provider.main.profile=capsolver",
-            "provider.main.url=https://example.com",
-            "provider.main.key_env=K",
-        ];
-        let page = ask(Some("ERROR_INVALID_TASK_DATA"), None, false, &capsolver);
-        assert!(page.contains("at capsolver") && page.contains("caller"), "{page}");
-        assert!(ask(Some("ERROR_RATE_LIMIT"), Some("capmonster"), false, &[]).contains("at capmonster"));
-    }
-
-    #[test]
-    fn what_the_gateway_means_by_a_code_comes_first() {
-        for (code, words) in [
-            ("ERROR_PAGEURL", "targets.allow"),
-            ("ERROR_TOKEN_EXPIRED", "too old"),
-            ("ERROR_IP_ADDRES", "callbacks_out.allow"),
-            ("ERROR_IP_NOT_ALLOWED", "listener.hosts"),
-            ("ERROR_NO_SLOT_AVAILABLE", "disk is full"),
-        ] {
-            let page = ask(Some(code), Some("2captcha"), false, &[]);
-            let (own, theirs) = (page.find("from Quittance itself"), page.find("from the provider"));
-            assert!(own.is_some() && own < theirs && page.contains(words), "{page}");
-        }
-        for profile in ["captchaai", "2captcha", "anticaptcha", "capsolver", "capmonster"] {
-            for code in [
-                "ERROR_NO_SLOT_AVAILABLE",
-                "ERROR_ZERO_BALANCE",
-                "ERROR_CAPTCHA_UNSOLVABLE",
-                "ERROR_TOKEN_EXPIRED",
-            ] {
-                let page = ask(Some(code), Some(profile), false, &[]);
-                let (own, theirs) = (page.find("from Quittance itself"), page.find("from the provider"));
-                assert!(own.is_some() && own < theirs && page.contains(profile), "{profile}: {page}");
-            }
-        }
-        let object: Json = serde_json::from_str(&ask(Some("ERROR_PAGEURL"), None, true, &[])).unwrap();
-        assert!(object["quittance"]["meaning"].as_str().unwrap().contains("targets.allow"));
-        assert!(!ask(Some("ERROR_BAD_DUPLICATES"), None, false, &[]).contains("from Quittance"));
-    }
 }

@@ -55,6 +55,18 @@ impl CliError {
     }
 }
 
+/// An error that ends the command.
+pub(crate) trait OrExit<T> {
+    /// The value, or an error with this exit code and everything beneath it.
+    fn or_exit(self, exit: Exit) -> Result<T, CliError>;
+}
+
+impl<T, E: std::error::Error> OrExit<T> for Result<T, E> {
+    fn or_exit(self, exit: Exit) -> Result<T, CliError> {
+        self.map_err(|error| CliError::of(exit, &error))
+    }
+}
+
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)

@@ -8,10 +8,12 @@ use crate::config_command::ConfigArgs;
 use crate::doctor::{self, DoctorArgs};
 use crate::exit::{CliError, Exit};
 use crate::output;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use clients::ClientLines;
 use questions::Questions;
 use quittance_config::{Config, ConfigErrors, Environment, Sources, toml_text};
+use quittance_protocol::Dialect;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
@@ -40,38 +42,20 @@ Exit codes:
   2  a value is missing or invalid; nothing was written
   3  the file exists already, or cannot be written";
 
-/// Which service the provider is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Service {
-    Captchaai,
-    #[value(name = "2captcha")]
-    TwoCaptcha,
-    Anticaptcha,
-    Capsolver,
-    Capmonster,
-}
-
-/// What is known of a service: its profile, its protocol, its address, and the usual variable for its key.
-struct Facts {
-    profile: &'static str,
-    protocol: &'static str,
-    url: &'static str,
-    key_env: &'static str,
-}
-
-impl Service {
-    const fn facts(self) -> Facts {
-        let (profile, protocol, url, key_env) = match self {
-            Self::Captchaai => ("captchaai", "classic", "https://ocr.captchaai.com", "CAPTCHAAI_API_KEY"),
-            Self::TwoCaptcha => ("2captcha", "classic", "https://2captcha.com", "TWOCAPTCHA_API_KEY"),
-            Self::Anticaptcha => {
-                ("anticaptcha", "json", "https://api.anti-captcha.com", "ANTICAPTCHA_API_KEY")
-            }
-            Self::Capsolver => ("capsolver", "json", "https://api.capsolver.com", "CAPSOLVER_API_KEY"),
-            Self::Capmonster => ("capmonster", "json", "https://api.capmonster.cloud", "CAPMONSTER_API_KEY"),
-        };
-        Facts { profile, protocol, url, key_env }
+/// The usual address of a service, and the usual variable for its key.
+const fn usual(dialect: Dialect) -> (&'static str, &'static str) {
+    match dialect {
+        Dialect::CaptchaAi => ("https://ocr.captchaai.com", "CAPTCHAAI_API_KEY"),
+        Dialect::TwoCaptcha => ("https://2captcha.com", "TWOCAPTCHA_API_KEY"),
+        Dialect::AntiCaptcha => ("https://api.anti-captcha.com", "ANTICAPTCHA_API_KEY"),
+        Dialect::CapSolver => ("https://api.capsolver.com", "CAPSOLVER_API_KEY"),
+        Dialect::CapMonster => ("https://api.capmonster.cloud", "CAPMONSTER_API_KEY"),
     }
+}
+
+/// A service by its name in any case.
+fn service(typed: &str) -> Option<Dialect> {
+    typed.to_ascii_lowercase().parse().ok()
 }
 
 /// What equal orders without an idempotency key are.
@@ -97,8 +81,8 @@ impl ReuseChoice {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct InitArgs {
     /// Service to buy answers from
-    #[arg(long, visible_alias = "provider", value_enum, value_name = "NAME")]
-    profile: Option<Service>,
+    #[arg(long, visible_alias = "provider", value_name = "NAME", value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name)))]
+    profile: Option<String>,
     /// Address of the service [default: its public address]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -122,7 +106,7 @@ pub(crate) struct InitArgs {
 /// All that the file says, and the client that the user named.
 #[derive(Debug, PartialEq, Eq)]
 struct Answers {
-    service: Service,
+    service: Dialect,
     url: String,
     key_env: String,
     allow: Vec<String>,
@@ -172,16 +156,16 @@ fn already_there(path: &Path) -> CliError {
 }
 
 fn from_flags(args: InitArgs) -> Result<Answers, CliError> {
-    let Some(service) = args.profile else {
+    let Some(service) = args.profile.as_deref().and_then(service) else {
         let what = "--profile is missing, and this is no terminal to ask on: name the service, one of captchaai, 2captcha, \
                     anticaptcha, capsolver or capmonster";
         return Err(CliError::new(Exit::Usage, what));
     };
-    let facts = service.facts();
+    let (url, key_env) = usual(service);
     Ok(Answers {
         service,
-        url: args.url.unwrap_or_else(|| facts.url.to_owned()),
-        key_env: args.key_env.unwrap_or_else(|| facts.key_env.to_owned()),
+        url: args.url.unwrap_or_else(|| url.to_owned()),
+        key_env: args.key_env.unwrap_or_else(|| key_env.to_owned()),
         allow: args.allow,
         reuse: args.reuse.unwrap_or_default(),
         public_url: args.public_url,
@@ -225,7 +209,7 @@ fn check(written: &Path, path: &Path) -> Result<(), CliError> {
 impl Answers {
     fn render(&self) -> String {
         let Self { service, url, key_env, allow, reuse, public_url, client: _ } = self;
-        let Facts { profile, protocol, .. } = service.facts();
+        let protocol = if service.classic().is_some() { "classic" } else { "json" };
         let mut text =
             String::from("# Quittance. Every setting: `quittance config show`, docs/config.md.\n\n");
         _ = writeln!(text, "# Where the provider can call this node, to bring answers and to settle doubts.");
@@ -246,7 +230,7 @@ impl Answers {
 ";
         _ = writeln!(text, "default = {}\n", toml_text(reuse.name()));
         text += "[[provider]]\nname = \"main\"\n";
-        _ = writeln!(text, "profile = {}", toml_text(profile));
+        _ = writeln!(text, "profile = {}", toml_text(service.name()));
         _ = writeln!(text, "protocol = {}", toml_text(protocol));
         _ = writeln!(text, "url = {}", toml_text(url));
         _ = writeln!(text, "key_env = {}  # the variable that holds the provider's key", toml_text(key_env));
@@ -304,15 +288,16 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_by_flags_is_what_the_file_says() {
-        for service in Service::value_variants() {
-            let answers = from_flags(InitArgs { profile: Some(*service), ..InitArgs::default() }).unwrap();
+        for service in Dialect::ALL {
+            let answers =
+                from_flags(InitArgs { profile: Some(service.name().into()), ..InitArgs::default() }).unwrap();
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("quittance.toml");
             write_new(&path, &answers.render()).unwrap();
             let sources = Sources { file: Some(path), overrides: Vec::new() };
             let config = Config::load(&sources, &Environment::default(), Path::new("")).unwrap();
             assert_eq!(config.providers.len(), 1);
-            assert_eq!(config.providers[0].dialect().name(), service.facts().profile);
+            assert_eq!(config.providers[0].dialect().name(), service.name());
             assert_eq!(config.public_url, None);
         }
     }
@@ -322,7 +307,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quittance.toml");
         std::fs::write(&path, "mine").unwrap();
-        let args = InitArgs { profile: Some(Service::Captchaai), ..InitArgs::default() };
+        let args = InitArgs { profile: Some("captchaai".into()), ..InitArgs::default() };
         let config = ConfigArgs { config: Some(path.clone()), overrides: Vec::new() };
         assert_eq!(write(args, &config).unwrap_err().exit, Exit::NotWritten);
         assert_eq!(write_new(&path, "").unwrap_err().exit, Exit::NotWritten);

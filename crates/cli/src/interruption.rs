@@ -9,19 +9,25 @@ pub(crate) struct Interruption(tokio::signal::unix::Signal, tokio::signal::unix:
 #[cfg(unix)]
 impl Interruption {
     pub(crate) fn listen() -> Result<Self, CliError> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let both =
-            signal(SignalKind::interrupt()).and_then(|first| Ok((first, signal(SignalKind::terminate())?)));
-        both.map(|(interrupt, terminate)| Self(interrupt, terminate)).map_err(|error| no_signals(&error))
+        use tokio::signal::unix::SignalKind;
+        Ok(Self(listen_to(SignalKind::interrupt())?, listen_to(SignalKind::terminate())?))
     }
 
     /// Waits for a signal. Returns its exit code.
-    pub(crate) async fn came(mut self) -> Exit {
+    pub(crate) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.0.recv() => Exit::Interrupted,
             _ = self.1.recv() => Exit::Terminated,
         }
     }
+}
+
+#[cfg(unix)]
+pub(crate) fn listen_to(
+    kind: tokio::signal::unix::SignalKind,
+) -> Result<tokio::signal::unix::Signal, CliError> {
+    let listening = tokio::signal::unix::signal(kind);
+    listening.map_err(|error| CliError::new(Exit::Bad, format!("signals cannot be received: {error}")))
 }
 
 #[cfg(not(unix))]
@@ -33,7 +39,7 @@ impl Interruption {
         Ok(Self)
     }
 
-    pub(crate) async fn came(self) -> Exit {
+    pub(crate) async fn next(&mut self) -> Exit {
         match tokio::signal::ctrl_c().await {
             Ok(()) => Exit::Interrupted,
             Err(_) => std::future::pending().await,
@@ -41,7 +47,9 @@ impl Interruption {
     }
 }
 
-#[cfg(unix)]
-fn no_signals(error: &std::io::Error) -> CliError {
-    CliError::new(Exit::Bad, format!("signals cannot be received: {error}"))
+impl Interruption {
+    /// Waits for one signal. Returns its exit code.
+    pub(crate) async fn came(mut self) -> Exit {
+        self.next().await
+    }
 }

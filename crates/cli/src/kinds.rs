@@ -1,10 +1,11 @@
 //! `quittance kinds`: the kinds of order, as they hold here: what each takes, what tells two orders of it apart, how long
 //! its answer lives and how long it takes.
 
+use crate::exit::{CliError, Exit};
+use crate::output;
 use anstyle::Style;
 use clap::Args;
-use quittance_config::nearest;
-use quittance_config::{Config, duration};
+use quittance_config::{Config, duration, nearest};
 use quittance_lifecycle::{Field, Identity, Kind, Reuse, Shape};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -36,30 +37,22 @@ two orders.
 
 Exit codes: 0 shown, 2 unknown kind, 3 not written, 4 configuration.";
 
-#[derive(Debug, thiserror::Error)]
-#[error("there is no kind `{}`{}", name.escape_debug(), match meant {
-    Some(meant) => format!("; did you mean `{meant}`?"),
-    None => ": `quittance kinds` lists those that have been described; add another in the config with `[kinds.NAME] new = true`".into(),
-})]
-pub(crate) struct NoSuchKind {
-    name: String,
-    meant: Option<String>,
+pub(crate) fn run(args: &KindsArgs, config: &Config) -> Result<Exit, CliError> {
+    let Some(name) = &args.name else {
+        let kinds = config.kinds.all();
+        let objects: Vec<Json> = kinds.iter().map(|kind| object(kind, config)).collect();
+        return output::show(args.json, &objects, || table(&kinds, config));
+    };
+    let otherwise = ": `quittance kinds` lists those that have been described; add another in the config with `[kinds.NAME] new = true`";
+    let kind = config.kinds.kind(name).ok_or_else(|| no_such_kind(name, config, otherwise))?;
+    output::show(args.json, &object(&kind, config), || page(&kind, config))
 }
 
-pub(crate) fn run(args: &KindsArgs, config: &Config) -> Result<String, NoSuchKind> {
-    let kinds = config.kinds.all();
-    let Some(name) = &args.name else {
-        let all = || Json::from(kinds.iter().map(|kind| object(kind, config)).collect::<Vec<_>>());
-        return Ok(if args.json { format!("{:#}\n", all()) } else { table(&kinds, config) });
-    };
-    match config.kinds.kind(name) {
-        Some(kind) if args.json => Ok(format!("{:#}\n", object(&kind, config))),
-        Some(kind) => Ok(page(&kind, config)),
-        None => {
-            let meant = nearest(name, kinds.into_iter().map(|kind| kind.name.into_owned()));
-            Err(NoSuchKind { name: name.clone(), meant })
-        }
-    }
+/// An error that names a similar kind, or else ends with `otherwise`.
+pub(crate) fn no_such_kind(name: &str, config: &Config, otherwise: &str) -> CliError {
+    let meant = nearest(name, config.kinds.all().into_iter().map(|kind| kind.name.into_owned()));
+    let hint = meant.map_or_else(|| otherwise.into(), |meant| format!("; did you mean `{meant}`?"));
+    CliError::new(Exit::Usage, format!("there is no kind `{}`{hint}", name.escape_debug()))
 }
 
 fn life(kind: &Kind) -> String {
@@ -204,53 +197,4 @@ fn object(kind: &Kind, config: &Config) -> Json {
         "corrected": config.kinds.is_corrected(&kind.name),
         "fields": fields,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_config::config_with;
-
-    fn ask(name: Option<&str>, json: bool, overrides: &[&str]) -> Result<String, NoSuchKind> {
-        let args = KindsArgs { name: name.map(Into::into), json };
-        run(&args, &config_with(overrides)).map(|text| anstream::adapter::strip_str(&text).to_string())
-    }
-
-    #[test]
-    fn every_kind_has_its_line_and_every_parameter_its_own() {
-        let all = ask(None, false, &[]).unwrap();
-        for kind in quittance_protocol::kinds::kinds() {
-            assert!(all.lines().any(|line| line.split(' ').next() == Some(&kind.name)), "{}", kind.name);
-            let page = ask(Some(&kind.name), false, &[]).unwrap();
-            for field in kind.fields {
-                assert!(page.contains(&format!("\n  {} ", field.name)), "{page}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_the_operator_has_corrected_is_shown_and_marked() {
-        let corrected = ["kinds.turnstile.life=200s", "kinds.brand_new.new=true"];
-        let all = ask(None, false, &corrected).unwrap();
-        assert!(all.contains("turnstile*") && all.contains("brand_new*") && all.contains("200s"), "{all}");
-        assert!(!ask(None, false, &[]).unwrap().contains('*'));
-        let page = ask(Some("turnstile"), false, &corrected).unwrap();
-        assert!(page.contains("lives 200s") && page.contains("[kinds.turnstile]"), "{page}");
-        let object: Json = serde_json::from_str(&ask(Some("turnstile"), true, &corrected).unwrap()).unwrap();
-        assert_eq!((&object["life_ms"], &object["corrected"]), (&json!(200_000), &json!(true)));
-        assert_eq!(
-            object["fields"][0],
-            json!({
-                "name": "sitekey", "shape": "text", "required": true, "identifies": true, "default": null,
-            })
-        );
-    }
-
-    #[test]
-    fn a_kind_that_is_not_there_is_an_error_that_names_the_nearest() {
-        let error = ask(Some("recaptcha_v22"), false, &[]).unwrap_err().to_string();
-        assert!(error.contains("recaptcha_v22") && error.contains("did you mean `recaptcha_v2`?"), "{error}");
-        let error = ask(Some("moon_phase"), true, &[]).unwrap_err().to_string();
-        assert!(error.contains("`quittance kinds` lists"), "{error}");
-    }
 }

@@ -37,13 +37,15 @@ mod terminal;
 mod test_config;
 #[cfg(feature = "top")]
 mod top;
+#[cfg(feature = "top")]
+mod top_feed;
 mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config_command::{ConfigArgs, ConfigCommand};
-use exit::{CliError, Exit};
+use exit::{CliError, Exit, OrExit};
 use quittance_config::{Config, Environment};
-use serve::{Inherited, Systemd};
+use quittance_daemon::{Inherited, Systemd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -166,88 +168,46 @@ fn main() -> ExitCode {
 fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
     let load = || -> Result<Config, CliError> {
         let config = Config::load(&config_args.sources(), &Environment::of_process(), Path::new(""))
-            .map_err(|error| CliError::of(Exit::Config, &error))?;
+            .or_exit(Exit::Config)?;
         let lines = config.warnings.iter().map(|warning| format!("warning: {warning}\n"));
         output::tell(&lines.collect::<String>());
         Ok(config)
     };
+    let environment = Environment::of_process();
     match command {
-        Command::Demo(demo) => block_on(demo::run(demo)),
+        Command::Demo(args) => block_on(demo::run(args)),
         Command::Mock(args) => block_on(mock::run(args)),
-        Command::Init(init) => block_on(init::run(init, config_args)),
+        Command::Init(args) => block_on(init::run(args, config_args)),
         Command::Serve(args) => {
-            let environment = Environment::of_process();
-            let (inherited, systemd) = (Inherited::take(&environment)?, Systemd::of(&environment));
+            let (inherited, systemd) =
+                (Inherited::take(&environment).or_exit(Exit::Config)?, Systemd::of(&environment));
             if args.mock {
                 return block_on(serve::run_with_mock(args, config_args, inherited, systemd));
             }
             block_on(serve::run(args, &load()?, inherited, systemd))
         }
-        Command::Tenant(tenant) => show(&tenant::run(tenant, &load()?)?),
-        Command::Solve(solve) => {
-            let environment = Environment::of_process();
-            if solve.mock {
-                return block_on(solve::run_with_mock(*solve, config_args));
-            }
-            block_on(solve::run(*solve, &load()?, &environment))
-        }
-        Command::Dead(dead) => {
-            let environment = Environment::of_process();
-            block_on(dead::run(*dead, &load()?, &environment))
-        }
-        Command::Store(store) => {
-            let environment = Environment::of_process();
-            block_on(store::run(store, &load()?, &environment))
-        }
-        Command::Pool(pool) => {
-            let environment = Environment::of_process();
-            block_on(pool::run(*pool, &load()?, &environment))
-        }
-        Command::Stock(stock) => {
-            let environment = Environment::of_process();
-            block_on(stock::run(stock, &load()?, &environment))
-        }
-        Command::Usage(args) => {
-            let environment = Environment::of_process();
-            block_on(usage::run(args, &load()?, &environment))
-        }
-        Command::Audit(audit) => {
-            let environment = Environment::of_process();
-            block_on(audit::run(audit, &load()?, &environment))
-        }
-        Command::Nodes(nodes) => {
-            let environment = Environment::of_process();
-            block_on(nodes::run(nodes, &load()?, &environment))
-        }
+        Command::Tenant(args) => tenant::run(args, &load()?),
+        Command::Solve(args) if args.mock => block_on(solve::run_with_mock(*args, config_args)),
+        Command::Solve(args) => block_on(solve::run(*args, &load()?, &environment)),
+        Command::Dead(args) => block_on(dead::run(*args, &load()?, &environment)),
+        Command::Store(args) => block_on(store::run(args, &load()?, &environment)),
+        Command::Pool(args) => block_on(pool::run(*args, &load()?, &environment)),
+        Command::Stock(args) => block_on(stock::run(args, &load()?, &environment)),
+        Command::Usage(args) => block_on(usage::run(args, &load()?, &environment)),
+        Command::Audit(args) => block_on(audit::run(args, &load()?, &environment)),
+        Command::Nodes(args) => block_on(nodes::run(args, &load()?, &environment)),
         #[cfg(feature = "top")]
-        Command::Top(top) => {
-            let environment = Environment::of_process();
-            block_on(top::run(top, &load()?, &environment))
-        }
-        Command::Doctor(doctor) => {
-            let environment = Environment::of_process();
-            block_on(doctor::run(doctor, &load()?, &environment))
-        }
-        Command::Errors(errors) => show(&errors::run(&errors, &load()?)),
-        Command::Kinds(kinds) => {
-            let rendered = kinds::run(&kinds, &load()?).map_err(|error| CliError::of(Exit::Usage, &error))?;
-            show(&rendered)
-        }
+        Command::Top(args) => block_on(top::run(args, &load()?, &environment)),
+        Command::Doctor(args) => block_on(doctor::run(args, &load()?, &environment)),
+        Command::Errors(args) => errors::run(&args, &load()?),
+        Command::Kinds(args) => kinds::run(&args, &load()?),
         Command::Config { command: ConfigCommand::Check { json } } => {
-            let read = Config::read(&config_args.sources(), &Environment::of_process(), Path::new(""));
+            let read = Config::read(&config_args.sources(), &environment, Path::new(""));
             block_on(config_command::check(json, read))
         }
-        Command::Config { command: ConfigCommand::Show { json } } => {
-            let config = load()?;
-            config_command::refuse_to_overwrite(&config)?;
-            show(&config_command::show(json, &config))
-        }
-        Command::Completions(args) => show(&completions::run(&args, Cli::command())),
+        Command::Config { command: ConfigCommand::Show { json } } => config_command::show(json, &load()?),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
     }
-}
-
-fn show(rendered: &str) -> Result<Exit, CliError> {
-    output::print(rendered).map(|()| Exit::Done)
 }
 
 fn block_on(command: impl Future<Output = Result<Exit, CliError>>) -> Result<Exit, CliError> {

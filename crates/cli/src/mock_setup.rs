@@ -2,7 +2,7 @@
 //! variable, no key and no account is needed, and nothing stays on disk.
 
 use crate::config_command::ConfigArgs;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use quittance_config::{Config, Environment};
 use quittance_mock_provider::{
     BanLimits, DEMO_KEY, MillisRange, MockAccount, MockClassicDialect, MockKey, MockProvider, Settings,
@@ -43,8 +43,7 @@ impl MockSetup {
             .map_err(|error| not_started("the temporary folder cannot be written", &error))?;
         let environment: Environment = [(KEY_VARIABLE, DEMO_KEY)].into_iter().collect();
         let args = ConfigArgs { config: Some(file), overrides: args.overrides.clone() };
-        let config = Config::load(&args.sources(), &environment, Path::new(""))
-            .map_err(|error| CliError::of(Exit::Config, &error))?;
+        let config = Config::load(&args.sources(), &environment, Path::new("")).or_exit(Exit::Config)?;
         Ok(Self { provider, folder, config, environment })
     }
 

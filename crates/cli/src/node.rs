@@ -4,7 +4,7 @@
 use crate::client::LocalNode;
 use crate::daemon::bearer;
 use crate::doctor::is_daemon_at;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::{output, place, tenant};
 use quittance::lifecycle::{Reuse, Value, terms::page_host};
 use quittance::{
@@ -26,23 +26,27 @@ use std::time::Duration;
 pub(crate) const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How many commands may work on a shared store from one place: each needs a folder of its own.
 const HOMES_MAX: usize = 64;
-/// When a person is told why the prompt does not come back.
-const STOP_TOLD: Duration = Duration::from_secs(1);
+/// After this time, the command says why it does not end.
+const STOP_NOTE: Duration = Duration::from_secs(1);
 
-/// Starts a node that processes orders. It may run beside other nodes if the store is shared. The inner error: another process uses the
-/// embedded store.
-pub(crate) async fn start_unless_in_use(
-    config: &Config,
-) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
+/// A node, unless another process uses the embedded store.
+pub(crate) enum UnlessInUse<T> {
+    Opened(T),
+    InUse(embedded::EmbeddedOpenError),
+}
+
+/// Starts a node that processes orders. It may run beside other nodes if the store is shared.
+pub(crate) async fn start_unless_in_use(config: &Config) -> Result<UnlessInUse<Quittance>, CliError> {
     begin(config, None).await
 }
 
 /// Starts a node with our API, for [`ApiClient`](crate::client::ApiClient).
 pub(crate) async fn start_with_api(config: &Config) -> Result<LocalNode, CliError> {
     let key = tenant::draw()?;
-    let started = begin(config, Some(&key)).await?;
-    let node = started.map_err(|in_use| place::open_error(&StoreOpenError::Embedded(in_use)))?;
-    Ok(local(node, &key))
+    match begin(config, Some(&key)).await? {
+        UnlessInUse::Opened(node) => Ok(local(node, &key)),
+        UnlessInUse::InUse(error) => Err(place::open_error(&StoreOpenError::Embedded(error))),
+    }
 }
 
 fn local(node: Quittance, key: &str) -> LocalNode {
@@ -56,10 +60,7 @@ fn api(config: &Config, key: &str) -> GatewaySetup {
     GatewaySetup { tenants, admin: Some(KeyDigest::of(key)), ..GatewaySetup::default() }
 }
 
-async fn begin(
-    config: &Config,
-    api_key: Option<&str>,
-) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
+async fn begin(config: &Config, api_key: Option<&str>) -> Result<UnlessInUse<Quittance>, CliError> {
     let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
     if let Some(callbacks) = &mut callbacks
         && config.store.url.scheme().is_shared()
@@ -88,15 +89,13 @@ async fn begin(
     Err(CliError::new(Exit::Store, what))
 }
 
-/// The inner error: another process uses the embedded store.
-fn unless_in_use(
-    started: Result<Quittance, StartError>,
-) -> Result<Result<Quittance, embedded::EmbeddedOpenError>, CliError> {
+fn unless_in_use(started: Result<Quittance, StartError>) -> Result<UnlessInUse<Quittance>, CliError> {
     match started {
         Err(StartError::Open(StoreOpenError::Embedded(
             in_use @ embedded::EmbeddedOpenError::InUse { .. },
-        ))) => Ok(Err(in_use)),
-        started => started.map(Ok).map_err(|error| start_error(&error)),
+        ))) => Ok(UnlessInUse::InUse(in_use)),
+        Err(error) => Err(start_error(&error)),
+        Ok(node) => Ok(UnlessInUse::Opened(node)),
     }
 }
 
@@ -162,7 +161,7 @@ fn only_provider(config: &Config) -> Result<&ProviderConfig, CliError> {
 /// A node with a provider, which also delivers webhooks.
 fn carrier(config: &Config) -> Result<Builder, CliError> {
     let webhooks = config.webhook_settings();
-    let webhooks = webhooks.map_err(|error| CliError::of(Exit::Config, &error))?;
+    let webhooks = webhooks.or_exit(Exit::Config)?;
     let builder = builder(config)?.webhooks(webhooks);
     Ok(match provider(only_provider(config)?)? {
         Adapter::Classic(provider) => builder.provider(*provider),
@@ -176,32 +175,31 @@ fn with_callbacks(
     callbacks: Option<Callbacks>,
 ) -> Result<Builder, CliError> {
     let Some(mut callbacks) = callbacks else { return Ok(builder) };
-    callbacks.secret = config.callback_secret().map_err(|error| CliError::of(Exit::Config, &error))?;
+    callbacks.secret = config.callback_secret().or_exit(Exit::Config)?;
     callbacks.limits = config.listener;
     Ok(builder.callbacks(callbacks))
 }
 
-/// Opens the store as it is, with our API, for [`ApiClient`](crate::client::ApiClient). The node processes no orders. The inner
-/// error: another process uses the embedded store.
-pub(crate) async fn open_with_api(
-    config: &Config,
-) -> Result<Result<LocalNode, embedded::EmbeddedOpenError>, CliError> {
+/// Opens the store as it is, with our API, for [`ApiClient`](crate::client::ApiClient). The node processes no orders.
+pub(crate) async fn open_with_api(config: &Config) -> Result<UnlessInUse<LocalNode>, CliError> {
     let config = config.read_only();
     let key = tenant::draw()?;
-    let opened = unless_in_use(builder(&config)?.gateway(api(&config, &key)).open().await)?;
-    Ok(opened.map(|node| local(node, &key)))
+    Ok(match unless_in_use(builder(&config)?.gateway(api(&config, &key)).open().await)? {
+        UnlessInUse::Opened(node) => UnlessInUse::Opened(local(node, &key)),
+        UnlessInUse::InUse(error) => UnlessInUse::InUse(error),
+    })
 }
 
 fn builder(config: &Config) -> Result<Builder, CliError> {
     let settings = config.clone();
-    let place = config.store.place().map_err(|error| CliError::of(Exit::Config, &error))?;
+    let place = config.store.place().or_exit(Exit::Config)?;
     Ok(Quittance::builder()
         .place(place)
         .spill_bytes_max(config.spill_bytes_max)
         .settings(move |engine| settings.apply(engine)))
 }
 
-/// What people call this node: as they said, or else by its machine and its port or process.
+/// What people call this node: as configured, or else by its machine and its port or process.
 pub(crate) fn named(config: &Config, listens_on: Option<SocketAddr>) -> String {
     let usual = || match listens_on {
         Some(address) => format!("{}:{}", host_name(), address.port()),
@@ -227,30 +225,24 @@ enum Adapter {
 }
 
 fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
-    let wrong = |error| CliError::of(Exit::Config, &error);
-    match config.protocol {
-        Protocol::Classic(profile) => {
-            let made = ClassicProvider::new(profile, config.settings().map_err(wrong)?);
-            made.map(|made| Adapter::Classic(Box::new(made)))
-                .map_err(|error| CliError::of(Exit::Config, &error))
+    let settings = config.settings().or_exit(Exit::Config)?;
+    Ok(match config.protocol {
+        Protocol::Classic(dialect) => {
+            Adapter::Classic(Box::new(ClassicProvider::new(dialect, settings).or_exit(Exit::Config)?))
         }
         Protocol::Json(dialect) => {
-            let made = JsonProvider::new(dialect, config.settings().map_err(wrong)?);
-            made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| CliError::of(Exit::Config, &error))
+            Adapter::Json(Box::new(JsonProvider::new(dialect, settings).or_exit(Exit::Config)?))
         }
-    }
+    })
 }
 
 /// What the provider says of the account now.
 pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, CliError> {
     match provider(config)? {
-        Adapter::Classic(provider) => {
-            provider.look_at_account().await.map_err(|error| CliError::of(Exit::Provider, &error))
-        }
-        Adapter::Json(provider) => {
-            provider.look_at_account().await.map_err(|error| CliError::of(Exit::Provider, &error))
-        }
+        Adapter::Classic(provider) => provider.look_at_account().await,
+        Adapter::Json(provider) => provider.look_at_account().await,
     }
+    .or_exit(Exit::Provider)
 }
 
 fn start_error(error: &StartError) -> CliError {
@@ -263,7 +255,7 @@ fn start_error(error: &StartError) -> CliError {
         | StartError::Spill { .. }
         | StartError::Secret(_) => Exit::Store,
         StartError::Pool { source, .. } if crate::pool::exit_of(source) == Exit::Store => Exit::Store,
-        // It stands in the configuration, so it is mended there.
+        // It stands in the configuration, so it is fixed there.
         StartError::Pool { .. } => Exit::Config,
         StartError::NoProvider
         | StartError::BadPattern(_)
@@ -276,7 +268,7 @@ fn start_error(error: &StartError) -> CliError {
 /// Ends what is under way, within limits.
 pub(crate) async fn stop(node: &Quittance) {
     let mut stopping = std::pin::pin!(node.stop());
-    if tokio::time::timeout(STOP_TOLD, &mut stopping).await.is_err() {
+    if tokio::time::timeout(STOP_NOTE, &mut stopping).await.is_err() {
         output::tell("ending what is under way; it is safe to interrupt\n");
         _ = tokio::time::timeout(STOP_WAIT, stopping).await;
     }

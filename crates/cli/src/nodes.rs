@@ -2,7 +2,7 @@
 //! listed too.
 
 use crate::client::ApiClient;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::output::{harmless, roughly};
 use crate::table::{Cell, PLAIN};
 use crate::{output, place, table};
@@ -66,7 +66,7 @@ pub(crate) async fn run(
         None => {
             let opened = place::open(&config.store).await?;
             let members = opened.membership.members().await;
-            ShownNodes::of(&members.map_err(|error| CliError::of(Exit::Store, &error))?)
+            ShownNodes::of(&members.or_exit(Exit::Store)?)
         }
     };
     output::show(args.json, &nodes, || as_text(&nodes.nodes))

@@ -6,7 +6,7 @@ use quittance::lifecycle::{FailCause, Refusal};
 use quittance::{NoAnswer, PlaceError, SolveError, Solved, StoreError};
 use serde_json::{Map, Value, json};
 
-/// The stable name of a reason, and what the shell is told.
+/// The stable name of a reason, and its exit code.
 pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
     match error {
         SolveError::Place(PlaceError::UnknownKind { .. }) => ("unknown_kind", Exit::Usage),

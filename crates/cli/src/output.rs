@@ -2,12 +2,13 @@
 //! person sees them, and a closed pipe is no error.
 
 use crate::exit::{CliError, Exit};
-use quittance::gateway::{is_odd, plain_json};
+use quittance::gateway::plain_json;
 use quittance_config::LogConfig;
+pub(crate) use quittance_gateway::harmless;
+pub(crate) use quittance_ports::moment::roughly;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -154,39 +155,10 @@ impl Drop for Progress {
     }
 }
 
-/// A duration in one unit, rounded down.
-pub(crate) fn roughly(span: Duration) -> String {
-    match span.as_secs() {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
-        seconds => format!("{} d", seconds / 86_400),
-    }
-}
-
-/// Text from outside without control characters: nothing in it moves the cursor.
-pub(crate) fn harmless(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_odd(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
-    }
-    shown
-}
-
 /// The beginning of a text that is too long.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();
     }
     text.chars().take(chars.saturating_sub(1)).chain(['…']).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::harmless;
-
-    #[test]
-    fn nothing_from_outside_moves_the_cursor() {
-        assert_eq!(harmless("a\u{1b}[2Jb\nc\u{202e}d é 日"), "a\\u{1b}[2Jb\\u{a}c\\u{202e}d é 日");
-    }
 }

@@ -1,6 +1,6 @@
 //! Opens the configured store. Errors say what to do.
 
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use quittance::{Opened, SPILL_NAME, StoreOpenError, embedded, postgres};
 use quittance_config::{StoreConfig, StoreUrl};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn lost(dir: &Path, whole: &Path) -> Option<String> {
     if dir.join(rescued).exists() {
         return Some(format!(
             "{database} was deleted or moved while a node had the store in {} open, and the node saved {rescued} there. Put \
-             {database} back if you have it; then start `quittance serve`: without it, it goes on with the copy, and lists every open \
+             {database} back if you have it; then start `quittance serve`: without it, it continues with the copy, and lists every open \
              order (`quittance dead list --cause store_forgot`). Nothing was created.",
             whole.display()
         ));
@@ -56,7 +56,7 @@ pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, CliError> {
 
 /// Opens a store that orders are copied to. Its tables are made, unless the configuration leaves that to a person.
 pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, CliError> {
-    let place = store.place().map_err(|error| CliError::of(Exit::Config, &error))?;
+    let place = store.place().or_exit(Exit::Config)?;
     place.open().await.map_err(|error| open_error(&error))
 }
 
@@ -92,10 +92,10 @@ mod tests {
     fn an_error_about_tables_names_the_command_that_makes_them() {
         for (found, words) in [(0, "no tables"), (1, "of version 1, and this program needs 2")] {
             let address = "postgres://h/d?schema=s".into();
-            let told = open_error(&postgres::PostgresOpenError::Older { address, found, known: 2 }.into());
-            assert_eq!(told.exit, Exit::Store);
+            let error = open_error(&postgres::PostgresOpenError::Older { address, found, known: 2 }.into());
+            assert_eq!(error.exit, Exit::Store);
             for words in [words, "?schema=s", "`quittance store migrate`"] {
-                assert!(told.what.contains(words), "{words}: {told}");
+                assert!(error.what.contains(words), "{words}: {error}");
             }
         }
     }

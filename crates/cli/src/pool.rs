@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_can_be_taken_back() {
+    fn a_value_that_is_set_can_be_removed() {
         assert_eq!(budget("none"), Ok(OrNot::Not));
         assert_eq!(budget("0.5"), Ok(OrNot::Is(Money(500_000))));
         assert_eq!(part_of_day("always"), Ok(OrNot::Not));

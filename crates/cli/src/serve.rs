@@ -1,38 +1,28 @@
-//! `quittance serve`: the daemon. It puts the node and its doors together, says where it listens, and ends politely:
-//! whoever is inside is answered first.
+//! `quittance serve`: the daemon. It puts the node and its listeners together, and prints where it listens. When it
+//! ends, requests in progress are answered first.
 
-mod alerts;
-mod certificate;
-mod descriptors;
 mod refusals;
-mod self_signed;
 mod signals;
-mod sockets;
-mod systemd;
-mod watch;
 
-pub(crate) use certificate::load;
-pub(crate) use descriptors::{connections, descriptors};
 pub(crate) use refusals::{refusals, refused_pools, unusable_addresses};
-pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
-pub(crate) use systemd::Systemd;
 
 use crate::config_command::ConfigArgs;
-use crate::daemon::AddressFile;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::mock_setup::MockSetup;
 use crate::{node, output};
-use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quittance::{GatewaySetup, Quittance};
 use quittance_admin::AdminSettings;
 use quittance_config::{CallerKey, Config, ProviderConfig, StoreUrl};
+use quittance_daemon::{
+    AddressFile, CertificateSource, HTTPS_DEFAULT, Inherited, ListenRequest, Systemd, log_changes, raise,
+    run_program,
+};
 use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls};
 use quittance_protocol::Dialect;
 use quittance_telemetry::TraceSettings;
 use signals::{Sign, Signals};
-use sockets::ListenRequest;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,13 +114,12 @@ pub(crate) async fn run(
     }
     log.is_json = args.log_format.as_deref().map_or(log.is_json, |format| format == "json");
     output::log_as(log);
-    let mut signals = Signals::listen()
-        .map_err(|error| CliError::new(Exit::Bad, format!("signals cannot be received: {error}")))?;
+    let mut signals = Signals::listen()?;
     let daemon = tokio::select! {
         daemon = Daemon::start(&args, config, inherited) => daemon?,
         // No request has been accepted yet, and every order on record has a timer.
-        sign = signals.end() => {
-            tracing::info!(signal = sign.name(), "ended before it was ready");
+        (signal, _) = signals.end() => {
+            tracing::info!(signal, "ended before it was ready");
             return Ok(Exit::Done);
         }
     };
@@ -151,28 +140,24 @@ struct Daemon {
 
 struct Https {
     address: SocketAddr,
-    source: Source,
+    source: CertificateSource,
     tls: Tls,
 }
 
 impl Daemon {
     async fn start(args: &ServeArgs, config: &Config, inherited: Inherited) -> Result<Self, CliError> {
         let mut config = config.clone();
-        config.listener.connections_max = descriptors::raise(config.listener.connections_max);
+        config.listener.connections_max = raise(config.listener.connections_max);
         let has_https = args.tls_listen.is_some();
         if let Some(first) = refusals(&config, args.tls_self_signed.as_deref(), has_https).into_iter().next()
         {
             return Err(first);
         }
         let source = source(args.tls_self_signed.as_deref(), has_https, &config)?;
-        let loaded = source
-            .as_ref()
-            .map(Source::load)
-            .transpose()
-            .map_err(|error| CliError::of(Exit::Config, &error))?;
+        let loaded = source.as_ref().map(CertificateSource::load).transpose().or_exit(Exit::Config)?;
         let wanted = wanted(&config, args.listen, args.tls_listen, source.is_some());
         // Before the store is opened: a caller that comes early waits a moment instead of getting an error.
-        let (http, https) = wanted.bind(inherited)?;
+        let (http, https) = wanted.bind(inherited).or_exit(Exit::Config)?;
         if args.mock {
             // The mock provider is on this machine, so it can call any address that we listen on.
             config.public_url = Some(format!("http://{}", local(&http)?));
@@ -192,10 +177,10 @@ impl Daemon {
             }
             _ => None,
         };
-        gateway.orders().count_open().await.map_err(|error| CliError::of(Exit::Store, &error))?;
-        serving.spawn(watch::tell_changes(gateway.clone()));
+        gateway.orders().count_open().await.or_exit(Exit::Store)?;
+        serving.spawn(log_changes(gateway.clone()));
         let admin = node.admin().expect("a node with a gateway has one");
-        serving.spawn(alerts::run_program(admin.monitor().announced(), config));
+        serving.spawn(run_program(admin.monitor().announced(), config));
         serving.spawn(admin.clone().run());
         gateway.set_ready(true);
         let note = leave_note(config, address);
@@ -269,13 +254,13 @@ impl Daemon {
         let name = ended.as_ref().map_or("none", |sign| sign.name());
         tracing::info!(
             signal = name,
-            "ending: open requests are answered first, and callers that wait for an answer are told to come again"
+            "ending: open requests are answered first, and callers that wait for an answer are asked to retry"
         );
         tokio::select! {
             () = self.end() => ended.map(|_| Exit::Done),
-            sign = signals.end() => {
-                tracing::warn!(signal = sign.name(), "ended at once, by a second signal; nothing on record is lost");
-                Ok(sign.exit())
+            (signal, exit) = signals.end() => {
+                tracing::warn!(signal, "ended at once, by a second signal; nothing on record is lost");
+                Ok(exit)
             }
         }
     }
@@ -339,7 +324,7 @@ fn leads_outside(url: &str) -> bool {
 }
 
 fn local(listener: &TcpListener) -> Result<SocketAddr, CliError> {
-    listener.local_addr().map_err(|error| CliError::of(Exit::Bad, &error))
+    listener.local_addr().or_exit(Exit::Bad)
 }
 
 /// Where to listen: as the command line says, or else the configuration.
@@ -361,13 +346,13 @@ fn source(
     tls_self_signed: Option<&Path>,
     has_https: bool,
     config: &Config,
-) -> Result<Option<Source>, CliError> {
+) -> Result<Option<CertificateSource>, CliError> {
     if let Some(dir) = tls_self_signed {
-        return Ok(Some(Source::SelfSigned { dir: dir.to_owned() }));
+        return Ok(Some(CertificateSource::SelfSigned { dir: dir.to_owned() }));
     }
-    let files = config.tls.files().map_err(|error| CliError::of(Exit::Config, &error))?;
+    let files = config.tls.files().or_exit(Exit::Config)?;
     if let Some((cert, key)) = files {
-        return Ok(Some(Source::Files { cert: cert.to_owned(), key: key.to_owned() }));
+        return Ok(Some(CertificateSource::Files { cert: cert.to_owned(), key: key.to_owned() }));
     }
     if has_https || config.tls.listen.is_some() {
         let what = "there is an address for https and no certificate: set `tls.cert_file` and `tls.key_file`, or use \

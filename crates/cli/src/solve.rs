@@ -9,7 +9,7 @@ use crate::interruption::Interruption;
 use crate::mock_setup::MockSetup;
 use crate::{node, output};
 use clap::Args;
-use quittance::lifecycle::Shape;
+use quittance::lifecycle::{Reuse, Shape};
 use quittance::{Order, Quittance, SolveError, Solved, Ticket};
 use quittance_config::{Config, Environment};
 use serde_json::{Value, json};
@@ -233,28 +233,54 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
         })?;
         order = order.with(name, bytes);
     }
-    if let Some(key) = args.idempotency_key {
-        order = order.idempotency_key(key);
-    }
-    if let Some(tenant) = args.tenant {
-        config.check_tenant(&tenant).map_err(|what| CliError::new(Exit::Usage, what))?;
-        order = order.tenant(tenant);
-    }
-    order = match (args.exclusive, args.shared) {
-        (true, _) => order.exclusive(),
-        (_, true) => order.shared(),
-        (false, false) => order,
+    let options = OrderOptions {
+        idempotency_key: args.idempotency_key,
+        reuse: match (args.exclusive, args.shared) {
+            (true, _) => Some(Reuse::Exclusive),
+            (_, true) => Some(Reuse::Shared),
+            (false, false) => None,
+        },
+        no_stock: args.no_stock,
+        min_life: args.min_life,
+        deadline: args.deadline,
+        tenant: args.tenant,
     };
-    if args.no_stock {
-        order = order.no_stock();
+    options.apply(order, config).map_err(|what| CliError::new(Exit::Usage, what))
+}
+
+/// What an order says beside its parameters.
+struct OrderOptions {
+    idempotency_key: Option<String>,
+    reuse: Option<Reuse>,
+    no_stock: bool,
+    min_life: Option<Duration>,
+    deadline: Option<Duration>,
+    tenant: Option<String>,
+}
+
+impl OrderOptions {
+    fn apply(self, mut order: Order, config: &Config) -> Result<Order, String> {
+        if let Some(tenant) = self.tenant {
+            config.check_tenant(&tenant)?;
+            order = order.tenant(tenant);
+        }
+        order = match self.reuse {
+            Some(Reuse::Exclusive) => order.exclusive(),
+            Some(Reuse::Shared) => order.shared(),
+            None => order,
+        };
+        order = if self.no_stock { order.no_stock() } else { order };
+        if let Some(key) = self.idempotency_key {
+            order = order.idempotency_key(key);
+        }
+        if let Some(span) = self.min_life {
+            order = order.min_life(span);
+        }
+        Ok(match self.deadline {
+            Some(span) => order.timeout(span),
+            None => order,
+        })
     }
-    if let Some(span) = args.min_life {
-        order = order.min_life(span);
-    }
-    if let Some(span) = args.deadline {
-        order = order.timeout(span);
-    }
-    Ok(order)
 }
 
 /// Waits for the outcome and shows the phase. The wait ends if the provider does not accept the account: only a person can fix that.

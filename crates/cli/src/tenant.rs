@@ -2,10 +2,12 @@
 //! which may stand in the config file.
 
 use crate::exit::{CliError, Exit};
-use crate::output::harmless;
+use crate::output::{self, harmless};
 use clap::{Args, Subcommand};
 use quittance_config::{Config, Credential, TenantConfig};
 use quittance_gateway::{KEY_BYTES, KeyDigest};
+use quittance_lifecycle::Reuse;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::{IsTerminal, Read};
@@ -58,29 +60,27 @@ enum TenantCommand {
     },
 }
 
-pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<String, CliError> {
+pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<Exit, CliError> {
     match args.command {
-        TenantCommand::New { name, json, .. } => new(name.as_deref(), json, config),
+        TenantCommand::New { name, json, .. } => {
+            let new = NewKey::draw(name, config)?;
+            output::show(json, &new, || new.text())
+        }
         TenantCommand::Hash { json } => {
             if std::io::stdin().is_terminal() {
-                crate::output::tell("the key, and then Enter and Ctrl-D:\n");
+                output::tell("the key, and then Enter and Ctrl-D:\n");
             }
             let mut typed = String::new();
             std::io::stdin().take(1024).read_to_string(&mut typed).map_err(|error| {
                 CliError::new(Exit::Usage, format!("standard input cannot be read: {error}"))
             })?;
-            let digest = hash(typed.trim())?;
-            Ok(if json {
-                format!("{}\n", json!({ "key_sha256": digest.to_string() }))
-            } else {
-                format!("{digest}\n")
-            })
+            let digest = hash(typed.trim())?.to_string();
+            output::show(json, &json!({ "key_sha256": digest }), || format!("{digest}\n"))
         }
-        TenantCommand::List { json: true } => {
-            let all: Vec<Value> = config.tenants.iter().map(|tenant| object(config, tenant)).collect();
-            Ok(format!("{:#}\n", Value::Array(all)))
+        TenantCommand::List { json } => {
+            let all: Vec<Value> = config.tenants.iter().map(object).collect();
+            output::show(json, &all, || table(config))
         }
-        TenantCommand::List { json: false } => Ok(table(config)),
     }
 }
 
@@ -104,34 +104,48 @@ pub(crate) fn draw() -> Result<String, CliError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Of a tenant, or of the operator, who has no name.
-fn new(name: Option<&str>, as_json: bool, config: &Config) -> Result<String, CliError> {
-    let taken = |what: String| Err(CliError::new(Exit::Usage, what));
-    match name {
-        Some(name) if !quittance_config::is_label(name) => {
-            return taken("a tenant's name has at most 64 letters, digits, `-` and `_`".into());
+/// A key of a tenant, or of the operator, who has no name.
+#[derive(Serialize)]
+struct NewKey {
+    name: Option<String>,
+    admin: bool,
+    key: String,
+    key_sha256: String,
+    /// The lines for the config file.
+    toml: String,
+}
+
+impl NewKey {
+    fn draw(name: Option<String>, config: &Config) -> Result<Self, CliError> {
+        let refused = |what: String| Err(CliError::new(Exit::Usage, what));
+        match &name {
+            Some(name) if !quittance_config::is_label(name) => {
+                return refused("a tenant's name has at most 64 letters, digits, `-` and `_`".into());
+            }
+            Some(name) if config.tenants.iter().any(|tenant| tenant.name() == name) => {
+                return refused(format!(
+                    "there is a tenant called {name} already: choose another name, or take it out of the configuration first"
+                ));
+            }
+            _ => {}
         }
-        Some(name) if config.tenants.iter().any(|tenant| tenant.name() == name) => {
-            return taken(format!(
-                "there is a tenant called {name} already: choose another name, or take it out of the configuration first"
-            ));
-        }
-        _ => {}
+        let key = draw()?;
+        let key_sha256 = KeyDigest::of(&key).to_string();
+        let heading = match &name {
+            Some(name) => format!("[[tenant]]\nname = \"{name}\""),
+            None => "[admin]".into(),
+        };
+        let toml = format!("{heading}\nkey_sha256 = \"{key_sha256}\"\n");
+        Ok(Self { admin: name.is_none(), name, key, key_sha256, toml })
     }
-    let key = draw()?;
-    let digest = KeyDigest::of(&key);
-    let lines = match name {
-        Some(name) => format!("[[tenant]]\nname = \"{name}\"\nkey_sha256 = \"{digest}\"\n"),
-        None => format!("[admin]\nkey_sha256 = \"{digest}\"\n"),
-    };
-    if as_json {
-        let object = json!({ "name": name, "admin": name.is_none(), "key": key, "key_sha256": digest.to_string(), "toml": lines });
-        return Ok(format!("{object}\n"));
+
+    fn text(&self) -> String {
+        let Self { name, key, toml, .. } = self;
+        let whose = name.as_ref().map_or_else(|| "the operator".into(), |name| format!("the tenant {name}"));
+        format!(
+            "The key of {whose}, shown once and kept nowhere:\n\n{key}\n\nAdd to the config file, then restart:\n\n{toml}"
+        )
     }
-    let whose = name.map_or_else(|| "the operator".into(), |name| format!("the tenant {name}"));
-    Ok(format!(
-        "The key of {whose}, shown once and kept nowhere:\n\n{key}\n\nAdd to the config file, then restart:\n\n{lines}"
-    ))
 }
 
 fn object(config: &Config, tenant: &TenantConfig) -> Value {
@@ -186,7 +200,7 @@ mod tests {
     use crate::test_config::{Place, config_with};
 
     fn made(name: Option<&str>) -> Value {
-        serde_json::from_str(&new(name, true, &config_with(&[])).unwrap()).unwrap()
+        json!(NewKey::draw(name.map(str::to_owned), &config_with(&[])).unwrap())
     }
 
     #[test]
@@ -208,7 +222,7 @@ mod tests {
     fn a_name_that_is_taken_or_is_none_gets_no_key() {
         let config = config_with(&["tenant.team-a.key_env=A"]);
         for name in ["team-a", "a b", "", "a\"\nkey = \"x"] {
-            assert_eq!(new(Some(name), false, &config).unwrap_err().exit, Exit::Usage, "{name}");
+            assert_eq!(NewKey::draw(Some(name.into()), &config).err().unwrap().exit, Exit::Usage, "{name}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Configurations for tests of commands.
 
-use quittance_config::{Config, ConfigError, ConfigErrors, Environment, Sources};
-use std::path::{Path, PathBuf};
+use quittance_config::{Config, ConfigErrors, Environment, Sources};
 use tempfile::TempDir;
 
 /// A folder to start in, with a config file or without.
@@ -18,7 +17,7 @@ impl Place {
 
     pub(crate) fn with_file(text: &str) -> Self {
         let place = Self::empty();
-        std::fs::write(place.path("quittance.toml"), text).unwrap();
+        std::fs::write(place.folder.path().join("quittance.toml"), text).unwrap();
         place
     }
 
@@ -32,20 +31,8 @@ impl Place {
         self
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder().join(name)
-    }
-
-    pub(crate) fn read(&self) -> Result<(Config, Vec<ConfigError>), ConfigError> {
-        Config::read(&self.sources, &self.environment(), self.folder())
-    }
-
     pub(crate) fn load(&self) -> Result<Config, ConfigErrors> {
-        Config::load(&self.sources, &self.environment(), self.folder())
+        Config::load(&self.sources, &self.environment(), self.folder.path())
     }
 
     fn environment(&self) -> Environment {

@@ -1,25 +1,18 @@
-//! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` tells, of the daemon that has the store, or what
+//! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` shows, of the daemon that has the store, or what
 //! this process sees in a store that is shared. It changes nothing, and never keeps an embedded store open.
-
-mod draw;
-mod feed;
-mod small_screen;
-mod snapshot;
-mod terminal;
-#[cfg(test)]
-mod tests;
-mod text;
 
 use crate::client::ApiClient;
 use crate::exit::{CliError, Exit};
+use crate::interruption::Interruption;
+use crate::top_feed::{Feed, from_outside};
 use crate::{output, store};
 use clap::Args;
-use feed::Feed;
 use quittance_config::{Config, Environment, Scheme};
+use quittance_top::{Missing, page};
 use serde_json::{Value, json};
-use snapshot::Snapshot;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 const NOW: &str = "/v1/admin/now";
 /// One look has no rates: a store is looked at again after so long, and so often at most. One that is slow is not read each time.
@@ -58,47 +51,72 @@ pub(crate) struct TopArgs {
 pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environment) -> Result<Exit, CliError> {
     let is_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
     if !args.once && !args.json && is_screen {
-        return terminal::watch(Feed::of(config, environment).await?).await;
+        return watch(Feed::of(config, environment).await?).await;
     }
-    let told = look(config, environment).await?;
+    let (snapshot, outside) = look(config, environment).await?;
     if args.json {
-        return output::print(&format!("{told:#}\n")).map(|()| Exit::Done);
+        let snapshot = match outside {
+            Some(scheme) => without_node(snapshot, scheme),
+            None => snapshot,
+        };
+        return output::print(&format!("{snapshot:#}\n")).map(|()| Exit::Done);
     }
-    let picture: Snapshot = serde_json::from_value(told).map_err(|error| {
+    let snapshot = serde_json::from_value(snapshot).map_err(|error| {
         let what = format!(
-            "what was told cannot be understood ({error}): is the daemon of another version than this?"
+            "the snapshot cannot be understood ({error}): is the daemon of another version than this?"
         );
         CliError::new(Exit::Store, what)
     })?;
-    output::print(&text::page(&picture)).map(|()| Exit::Done)
+    output::print(&page(&from_outside(snapshot, outside))).map(|()| Exit::Done)
 }
 
-/// One look, after which the store is free again. What is not there is not made to be looked at.
-async fn look(config: &Config, environment: &Environment) -> Result<Value, CliError> {
+async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
+    let mut interrupted = std::pin::pin!(Interruption::listen()?.came());
+    let missing = match feed.open().await {
+        Ok(()) => None,
+        // Waiting does not help: a person must fix it.
+        Err(Some(error)) if error.exit != Exit::Store => return Err(error),
+        Err(missing) => Some(missing.map_or(Missing::NoDaemon, |error| Missing::Error(error.what))),
+    };
+    let (sender, snapshots) = mpsc::channel(1);
+    tokio::select! {
+        exit = &mut interrupted => Ok(exit),
+        ended = quittance_top::watch(missing, snapshots) => match ended {
+            Ok(is_interrupted) => Ok(if is_interrupted { Exit::Interrupted } else { Exit::Done }),
+            Err(error) => Err(CliError::new(Exit::NotWritten, format!("the terminal cannot be used: {error}"))),
+        },
+        () = feed.send(sender) => Ok(Exit::Done),
+    }
+}
+
+/// One snapshot, after which the store is free again; with the scheme of the store if this process has read it. A store that is not
+/// there is not made.
+async fn look(config: &Config, environment: &Environment) -> Result<(Value, Option<Scheme>), CliError> {
     store::must_exist(&config.store)?;
     let client = ApiClient::find(config, environment).await?;
-    let mut told: Value = client.get(NOW).await?;
-    if matches!(client, ApiClient::InProcess(_)) {
-        let scheme = config.store.url.scheme();
-        // A store that is not shared has no node now, and a daemon may be about to start.
-        let looks_max = if scheme.is_shared() { LOOKS_MAX } else { 1 };
-        for _ in 1..looks_max {
-            if told["rates"]["asked"].is_number() || told["store"]["is_up"] != true {
-                break;
-            }
-            tokio::time::sleep(LOOK_SPAN).await;
-            told = client.get(NOW).await?;
-        }
-        from_outside(&mut told, scheme);
+    let mut snapshot: Value = client.get(NOW).await?;
+    if matches!(client, ApiClient::Daemon(_)) {
+        return Ok((snapshot, None));
     }
-    Ok(told)
+    let scheme = config.store.url.scheme();
+    // A store that is not shared has no node now, and a daemon may be about to start.
+    let looks_max = if scheme.is_shared() { LOOKS_MAX } else { 1 };
+    for _ in 1..looks_max {
+        if snapshot["rates"]["asked"].is_number() || snapshot["store"]["is_up"] != true {
+            break;
+        }
+        tokio::time::sleep(LOOK_SPAN).await;
+        snapshot = client.get(NOW).await?;
+    }
+    Ok((snapshot, Some(scheme)))
 }
 
 /// Removes what only a node knows. A command that reads a store has no name and no age there, no latencies, and no state of the
 /// provider.
-fn from_outside(told: &mut Value, scheme: Scheme) {
-    told["node"] = Value::Null;
-    told["providers"] = json!([]);
-    told["latency_ms"] = json!({ "p50": null, "p95": null, "p99": null, "count": null });
-    told["store"]["kind"] = scheme.word().into();
+fn without_node(mut snapshot: Value, scheme: Scheme) -> Value {
+    snapshot["node"] = Value::Null;
+    snapshot["providers"] = json!([]);
+    snapshot["latency_ms"] = json!({ "p50": null, "p95": null, "p99": null, "count": null });
+    snapshot["store"]["kind"] = scheme.word().into();
+    snapshot
 }

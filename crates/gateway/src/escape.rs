@@ -6,12 +6,22 @@ use std::fmt::Write;
 
 /// Whether a character does more than stand there.
 #[must_use]
-pub fn is_odd(c: char) -> bool {
+fn is_odd(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
             '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
         )
+}
+
+/// Text from outside without control characters: nothing in it moves the cursor.
+#[must_use]
+pub fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_odd(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
 }
 
 /// A JSON text with every such character escaped: it reads as the same JSON.
@@ -44,5 +54,10 @@ mod tests {
         assert!(!plain.contains(is_odd), "{plain}");
         assert_eq!(serde_json::from_str::<String>(&plain).unwrap(), text);
         assert_eq!(plain_json("{\"a\":1}\n"), "{\"a\":1}\n");
+    }
+
+    #[test]
+    fn nothing_from_outside_moves_the_cursor() {
+        assert_eq!(harmless("a\u{1b}[2Jb\nc\u{202e}d é 日"), "a\\u{1b}[2Jb\\u{a}c\\u{202e}d é 日");
     }
 }

@@ -28,7 +28,7 @@ pub use api::carry_out;
 pub use callbacks::{CALLBACK_PATH, CallbackApi};
 pub use codes::{OWN_CODES, OwnCode, own_code};
 pub use commit_feed::CommitFeed;
-pub use escape::{is_odd, plain_json};
+pub use escape::{harmless, plain_json};
 pub use gateway::{Gateway, GatewaySettings, Mount, PageHandler};
 pub use order_id::{NotAnId, OrderId};
 pub use orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};

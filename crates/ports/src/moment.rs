@@ -1,6 +1,7 @@
 //! How moments and days are written for people and programs: RFC 3339 in UTC.
 
 use quittance_lifecycle::Timestamp;
+use std::time::Duration;
 
 /// The last moment of the year 9999: RFC 3339 has no later one.
 const LAST: u64 = 253_402_300_799_999;
@@ -31,6 +32,17 @@ pub fn rfc3339(moment: Timestamp) -> String {
         text.push(after);
     }
     text
+}
+
+/// A duration in one unit, rounded down, such as `5 min`.
+#[must_use]
+pub fn roughly(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
 }
 
 /// The date of a day since the epoch. Years are counted from March, so that the leap day is the last day of a year, and in

@@ -5,10 +5,10 @@ use super::entry::{is_answered, is_known, order};
 use super::ledger::{Ledger, Theirs};
 use quittance::lifecycle::Money;
 use quittance_admin::audit::PaidAttempt;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-/// How many of a sort are told one by one; the rest is counted.
-const TOLD_MAX: usize = 100;
+/// How many of a sort are listed one by one; the rest is counted.
+const DETAILS_MAX: usize = 100;
 /// So many attempts without a name are remembered; more explain nothing, and are counted.
 const NAMELESS_MAX: usize = 100_000;
 /// How far apart a submit and what became of it can be.
@@ -24,7 +24,7 @@ pub(super) struct Comparison {
 }
 
 /// What came of it.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Compared {
     pub(super) matched: u64,
     /// What they have charged for those.
@@ -36,9 +36,13 @@ pub(super) struct Compared {
     pub(super) given_back: u64,
     pub(super) given_back_micros: u64,
     /// Only they have these: taken although we never heard of it, or by orders that are no longer on record.
+    #[serde(rename = "explained_by_doubt")]
     pub(super) by_doubt: u64,
+    #[serde(rename = "explained_by_doubt_micros")]
     pub(super) by_doubt_micros: u64,
+    #[serde(rename = "no_longer_on_record")]
     pub(super) forgotten: u64,
+    #[serde(rename = "no_longer_on_record_micros")]
     pub(super) forgotten_micros: u64,
     /// What nothing explains.
     pub(super) theirs_only: u64,
@@ -48,7 +52,7 @@ pub(super) struct Compared {
     /// Attempts without a task that were too many to remember.
     pub(super) passed_over: u64,
     /// In words, the first of each sort.
-    pub(super) told: Vec<String>,
+    pub(super) details: Vec<String>,
 }
 
 impl Compared {
@@ -75,7 +79,7 @@ impl Compared {
             return;
         }
         self.priced_otherwise += 1;
-        self.tell(self.priced_otherwise, || {
+        self.note(self.priced_otherwise, || {
             let (paid, hint) = match ours.cost_micros {
                 None => ("price not known".to_owned(), ": set `prices` in the configuration"),
                 Some(micros) => (amount(micros), ""),
@@ -88,11 +92,11 @@ impl Compared {
         });
     }
 
-    /// It was taken, and no word of that ever reached us.
+    /// The provider accepted it, and no reply or callback reported it.
     fn explain(&mut self, doubt: &PaidAttempt, task: &str, theirs: &Theirs) {
         self.by_doubt += 1;
         self.by_doubt_micros += theirs.cost.0;
-        self.tell(self.by_doubt, || {
+        self.note(self.by_doubt, || {
             format!(
                 "task {task}, {}: only they have it; the doubt about order {}, attempt {}, may explain it",
                 amount(theirs.cost.0),
@@ -102,23 +106,10 @@ impl Compared {
         });
     }
 
-    fn tell(&mut self, count: u64, words: impl FnOnce() -> String) {
-        if count <= TOLD_MAX as u64 {
-            self.told.push(words());
+    fn note(&mut self, count: u64, words: impl FnOnce() -> String) {
+        if count <= DETAILS_MAX as u64 {
+            self.details.push(words());
         }
-    }
-
-    pub(super) fn json(&self) -> Value {
-        json!({
-            "matched": self.matched, "matched_micros": self.matched_micros,
-            "unanswered": self.unanswered, "unanswered_micros": self.unanswered_micros,
-            "given_back": self.given_back, "given_back_micros": self.given_back_micros,
-            "explained_by_doubt": self.by_doubt, "explained_by_doubt_micros": self.by_doubt_micros,
-            "no_longer_on_record": self.forgotten, "no_longer_on_record_micros": self.forgotten_micros,
-            "theirs_only": self.theirs_only, "theirs_only_micros": self.theirs_only_micros,
-            "ours_only": self.ours_only, "priced_otherwise": self.priced_otherwise,
-            "passed_over": self.passed_over, "told": self.told, "is_explained": self.is_explained(),
-        })
     }
 }
 
@@ -143,7 +134,7 @@ impl Comparison {
             Some(theirs) => self.compared.meet(&entry, task, &theirs),
             None => {
                 self.compared.ours_only += 1;
-                self.compared.tell(self.compared.ours_only, || {
+                self.compared.note(self.compared.ours_only, || {
                     format!("order {}, attempt {}: they have no task {task}", order(&entry), entry.attempt)
                 });
             }
@@ -178,7 +169,7 @@ impl Comparison {
                 None => {
                     compared.theirs_only += 1;
                     compared.theirs_only_micros += theirs.cost.0;
-                    compared.tell(compared.theirs_only, || {
+                    compared.note(compared.theirs_only, || {
                         let cost = amount(theirs.cost.0);
                         format!("task {task}, {cost}: only they have it, and nothing explains it")
                     });
@@ -242,7 +233,7 @@ mod tests {
         let faulted = PaidAttempt { state: "faulted".into(), cost_micros: None, ..answered("2") };
         let found = compared(vec![answered("1"), faulted], &[("1", theirs(2990)), ("2", theirs(0))], 0);
         assert_eq!((found.matched, found.matched_micros, found.unanswered), (2, 2990, 0));
-        assert!(found.is_explained() && found.told.is_empty(), "{found:?}");
+        assert!(found.is_explained() && found.details.is_empty(), "{found:?}");
     }
 
     #[test]
@@ -250,8 +241,8 @@ mod tests {
         let tasks = [("1", theirs(2990)), ("2", theirs(2990))];
         let one = compared(vec![doubt()], &tasks, 0);
         assert_eq!((one.by_doubt, one.theirs_only, one.theirs_only_micros), (1, 1, 2990));
-        assert!(!one.is_explained() && one.told.len() == 2, "{one:?}");
-        assert!(one.told[0].contains("the doubt about order 3f3f3f3f, attempt 1"), "{one:?}");
+        assert!(!one.is_explained() && one.details.len() == 2, "{one:?}");
+        assert!(one.details[0].contains("the doubt about order 3f3f3f3f, attempt 1"), "{one:?}");
         assert!(compared(vec![doubt(), doubt()], &tasks, 0).is_explained());
         let forgotten = compared(vec![doubt()], &tasks, 1);
         assert!(forgotten.is_explained() && forgotten.forgotten == 1, "{forgotten:?}");
@@ -280,15 +271,15 @@ mod tests {
     }
 
     #[test]
-    fn what_only_we_have_and_prices_that_differ_are_told() {
+    fn what_only_we_have_and_prices_that_differ_are_listed() {
         let found = compared(vec![answered("1"), answered("2")], &[("1", theirs(500))], 0);
         assert_eq!((found.ours_only, found.priced_otherwise), (1, 1));
         assert!(!found.is_explained());
-        let words = found.told.join("\n");
+        let words = found.details.join("\n");
         assert!(words.contains("0.00299 in our usage, 0.0005 in their ledger"), "{words}");
         assert!(words.contains("they have no task 2"), "{words}");
-        let untold = PaidAttempt { cost_micros: None, ..answered("1") };
-        assert!(compared(vec![untold], &[("1", theirs(500))], 0).told[0].contains("`prices`"));
+        let unpriced = PaidAttempt { cost_micros: None, ..answered("1") };
+        assert!(compared(vec![unpriced], &[("1", theirs(500))], 0).details[0].contains("`prices`"));
     }
 
     #[test]

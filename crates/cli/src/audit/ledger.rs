@@ -8,7 +8,7 @@ use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{Money, Timestamp};
 use quittance_config::decimal;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -37,8 +37,8 @@ pub(super) type Ledger = BTreeMap<String, Theirs>;
 /// A task, or a document with many.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Told {
-    tasks: Option<Vec<Told>>,
+struct LedgerEntry {
+    tasks: Option<Vec<LedgerEntry>>,
     id: Option<Value>,
     task: Option<Value>,
     task_id: Option<Value>,
@@ -67,7 +67,7 @@ fn text(value: Value) -> Option<String> {
     }
 }
 
-impl Told {
+impl LedgerEntry {
     fn task(self, days: (Day, Day)) -> Option<(String, Theirs)> {
         let amount = self.cost.or(self.price).and_then(text).map(|amount| decimal::money(&amount));
         let cost = match (self.cost_micros.or(self.price_micros), amount) {
@@ -119,8 +119,8 @@ fn parse(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
     }
 }
 
-fn add(ledger: &mut Ledger, told: Told, days: (Day, Day)) -> Result<(), String> {
-    let (task, theirs) = told.task(days).ok_or("a task has no id, or no cost that can be read")?;
+fn add(ledger: &mut Ledger, entry: LedgerEntry, days: (Day, Day)) -> Result<(), String> {
+    let (task, theirs) = entry.task(days).ok_or("a task has no id, or no cost that can be read")?;
     if ledger.len() >= TASKS_MAX {
         return Err(format!("it has more than {TASKS_MAX} tasks: compare fewer days at once"));
     }
@@ -130,24 +130,24 @@ fn add(ledger: &mut Ledger, told: Told, days: (Day, Day)) -> Result<(), String> 
     }
 }
 
-/// One document or one after the other, each a task, a list of them, or what the mock provider tells.
+/// One document or one after the other, each a task, a list of them, or what the mock provider returns.
 fn json(file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Document {
-        Many(Vec<Told>),
-        One(Box<Told>),
+        Many(Vec<LedgerEntry>),
+        One(Box<LedgerEntry>),
     }
     let mut ledger = Ledger::new();
     for document in serde_json::Deserializer::from_reader(file).into_iter::<Document>() {
         let tasks = match document.map_err(|error| error.to_string())? {
             Document::Many(tasks) => tasks,
-            Document::One(mut told) => match told.tasks.take() {
+            Document::One(mut entry) => match entry.tasks.take() {
                 Some(tasks) => tasks,
-                None => vec![*told],
+                None => vec![*entry],
             },
         };
-        tasks.into_iter().try_for_each(|told| add(&mut ledger, told, days))?;
+        tasks.into_iter().try_for_each(|entry| add(&mut ledger, entry, days))?;
     }
     Ok(ledger)
 }
@@ -167,7 +167,8 @@ fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
         match &heading {
             None => heading = Some(known(cells).map_err(|why| format!("line {number}: {why}"))?),
             Some(heading) => {
-                add(&mut ledger, of_cells(heading, cells), days)
+                of_cells(heading, &cells)
+                    .and_then(|entry| add(&mut ledger, entry, days))
                     .map_err(|why| format!("line {number}: {why}"))?;
             }
         }
@@ -175,7 +176,7 @@ fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
     Ok(ledger)
 }
 
-/// A heading by which tasks can be told from each other, and priced.
+/// A heading by which tasks can be distinguished, and priced.
 fn known(heading: Vec<String>) -> Result<Vec<String>, String> {
     const NAMES: [&str; 4] = ["id", "task", "task_id", "taskId"];
     const COSTS: [&str; 4] = ["cost", "price", "cost_micros", "price_micros"];
@@ -198,26 +199,23 @@ fn known(heading: Vec<String>) -> Result<Vec<String>, String> {
     ))
 }
 
-fn of_cells(heading: &[String], cells: Vec<String>) -> Told {
-    let mut told = Told::default();
-    for (name, cell) in heading.iter().zip(cells).filter(|(_, cell)| !cell.trim().is_empty()) {
-        let (number, text) = (cell.trim().parse().ok(), Some(Value::from(cell.trim())));
-        match name.trim() {
-            "id" => told.id = text,
-            "task" => told.task = text,
-            "task_id" => told.task_id = text,
-            "taskId" => told.task_id_too = text,
-            "cost" => told.cost = text,
-            "price" => told.price = text,
-            "cost_micros" => told.cost_micros = number,
-            "price_micros" => told.price_micros = number,
-            "charged" => told.charged = Some(!matches!(cell.trim(), "false" | "0" | "no")),
-            "at_ms" => told.at_ms = number,
-            "accepted_at_ms" => told.accepted_at_ms = number,
-            _ => {}
-        }
+/// An empty cell is no value, and a column that no task has is ignored.
+fn of_cells(heading: &[String], cells: &[String]) -> Result<LedgerEntry, String> {
+    let mut entry = Map::new();
+    for (name, cell) in heading.iter().zip(cells) {
+        let (name, cell) = (name.trim(), cell.trim());
+        let value = match name {
+            _ if cell.is_empty() => continue,
+            "params" | "tasks" => continue,
+            "charged" => Value::from(!matches!(cell, "false" | "0" | "no")),
+            name if name.ends_with("_micros") || name.ends_with("at_ms") => {
+                cell.parse().map_or(Value::Null, |number: u64| number.into())
+            }
+            _ => cell.into(),
+        };
+        entry.insert(name.to_owned(), value);
     }
-    told
+    serde_json::from_value(entry.into()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -258,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ledger_is_told_where_it_is_wrong() {
+    fn a_ledger_that_is_not_valid_is_refused_with_the_place() {
         for (text, why) in [
             ("{\"id\":1}", "no cost"),
             ("{\"cost\":1}", "no id"),
@@ -271,8 +269,8 @@ mod tests {
             ("id\tcost\n1\t2\n", "by tabs"),
             ("number,amount\n1,2\n", "`number`, `amount`, and there must be one of `id`, `task`"),
         ] {
-            let said = read(text).unwrap_err();
-            assert!(said.contains(why), "{text}: {said}");
+            let error = read(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
         }
     }
 }

@@ -73,12 +73,17 @@ impl Summary {
     pub(super) fn json(&self, from: Day, to: Day) -> Value {
         let micros = |cost: PriceSum| cost.known().map(|cost| cost.0);
         let booked = self.booked_cost();
+        let ledger = self.compared.as_ref().map(|compared| {
+            let mut ledger = json!(compared);
+            ledger["is_explained"] = compared.is_explained().into();
+            ledger
+        });
         json!({ "summary": {
             "from": days::render(from), "to": days::render(to), "currency": self.currency,
             "paid": self.paid, "cost_micros": micros(self.cost), "unpriced": self.cost.unpriced, "possible_doubles": self.doubles,
             "by_state": self.by_state, "unreadable": self.unreadable,
             "usage": { "paid": self.booked("paid"), "cost_micros": micros(booked), "unpriced": booked.unpriced },
-            "balance": self.balance, "ledger": self.compared.as_ref().map(Compared::json),
+            "balance": self.balance, "ledger": ledger,
             "is_explained": self.is_explained(),
         } })
     }
@@ -190,7 +195,7 @@ fn ledger(compared: &Compared) -> String {
         let count = compared.passed_over;
         _ = writeln!(text, "           {count} doubts more were not looked at: compare fewer days at once");
     }
-    for line in &compared.told {
+    for line in &compared.details {
         _ = writeln!(text, "  {}", harmless(line));
     }
     _ = match compared.is_explained() {
@@ -214,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_told_and_is_no_payment() {
+    fn a_doubt_is_listed_and_is_no_payment() {
         let same = summary(&json!({ "paid": 1, "cost_micros": 2990 })).text(Day(20_773), Day(20_773));
         assert!(same.contains("1 attempts paid for, 0.00299 in all (1 answered, 1 in doubt)"), "{same}");
         assert!(same.contains("the usage  1 paid for, 0.00299 in all: the same"), "{same}");
     }
 
     #[test]
-    fn what_is_no_longer_on_record_is_told_with_its_money() {
+    fn what_is_no_longer_on_record_is_counted_with_its_money() {
         let summary = summary(&json!({ "paid": 3, "cost_micros": 8970 }));
         let text = summary.text(Day(20_773), Day(20_773));
         assert!(text.contains("2 of them, 0.00598, by orders that are no longer on record"), "{text}");
@@ -253,7 +258,11 @@ mod tests {
     #[test]
     fn the_verdict_stands_last() {
         let summary = Summary {
-            compared: Some(Compared { ours_only: 1, told: vec!["x\u{1b}[2J".into()], ..Compared::default() }),
+            compared: Some(Compared {
+                ours_only: 1,
+                details: vec!["x\u{1b}[2J".into()],
+                ..Compared::default()
+            }),
             ..Summary::default()
         };
         let text = summary.text(Day(0), Day(0));

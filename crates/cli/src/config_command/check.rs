@@ -3,7 +3,7 @@
 use crate::exit::{CliError, Exit};
 use crate::{output, serve};
 use quittance_config::{Config, ConfigError};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Reports everything that is wrong, and changes nothing. `read` is the configuration, and what is wrong with its names and
 /// values.
@@ -21,21 +21,21 @@ pub(crate) async fn check(
         let lines = report.wrong.iter().map(|what| format!("wrong: {}\n", output::harmless(what)));
         output::tell(&lines.collect::<String>());
     }
-    output::print(&report.render(as_json))?;
+    output::show(as_json, &report.json(), || report.text())?;
     Ok(if report.wrong.is_empty() { Exit::Done } else { Exit::Config })
 }
 
 /// What `config check` found.
 #[derive(Default)]
-pub(super) struct CheckReport {
+struct CheckReport {
     file: Option<String>,
-    pub(super) wrong: Vec<String>,
+    wrong: Vec<String>,
     notes: Vec<String>,
 }
 
 impl CheckReport {
     /// Must be called within a runtime, because it tries to listen on the addresses.
-    pub(super) async fn of(config: &Config, errors: &[ConfigError]) -> Self {
+    async fn of(config: &Config, errors: &[ConfigError]) -> Self {
         let mut refused = serve::refusals(config, None, false);
         if refused.is_empty() && errors.is_empty() {
             refused = serve::refused_pools(config).await;
@@ -70,19 +70,18 @@ impl CheckReport {
         Self { file, wrong, notes: notes.concat() }
     }
 
-    pub(super) fn render(&self, as_json: bool) -> String {
+    fn json(&self) -> Value {
         let Self { file, wrong, notes } = self;
-        let is_right = wrong.is_empty();
-        if as_json {
-            return format!(
-                "{:#}\n",
-                json!({ "file": file, "right": is_right, "wrong": wrong, "notes": notes })
-            );
-        }
-        let file = file.as_deref().unwrap_or("the configuration (no file was found)");
-        let result =
-            if is_right { "is right" } else { "is wrong: `quittance serve` would not start with it" };
-        let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+        json!({ "file": file, "right": wrong.is_empty(), "wrong": wrong, "notes": notes })
+    }
+
+    fn text(&self) -> String {
+        let file = self.file.as_deref().unwrap_or("the configuration (no file was found)");
+        let result = match self.wrong.is_empty() {
+            true => "is right",
+            false => "is wrong: `quittance serve` would not start with it",
+        };
+        let notes: String = self.notes.iter().map(|note| format!("note: {note}\n")).collect();
         format!("{file} {result}\n{notes}")
     }
 }

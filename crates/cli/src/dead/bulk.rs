@@ -272,8 +272,11 @@ mod tests {
     fn an_interruption_says_how_to_resume() {
         let filter = crate::dead::filter::FilterArgs::default().filter().unwrap();
         let many = Many { action: BulkAction::Replay, filter, rate: 50, as_json: false };
-        let told = many.interrupted(CliError::new(Exit::Store, "the daemon does not answer"));
-        assert!(told.exit == Exit::Store && told.what.contains("`quittance dead replay --resume`"), "{told}");
+        let error = many.interrupted(CliError::new(Exit::Store, "the daemon does not answer"));
+        assert!(
+            error.exit == Exit::Store && error.what.contains("`quittance dead replay --resume`"),
+            "{error}"
+        );
         let other = many.interrupted(CliError::new(Exit::Provider, "no balance"));
         assert_eq!(other.what, "no balance", "this error says itself what to do");
     }

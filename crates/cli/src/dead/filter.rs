@@ -1,6 +1,6 @@
 //! The filter for dead letters: the arguments, and the query of the API.
 
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use clap::Args;
 use quittance::SystemClock;
 use quittance::lifecycle::terms::page_host;
@@ -84,19 +84,7 @@ impl FilterArgs {
     }
 
     pub(super) fn query(&self) -> Result<String, CliError> {
-        let ShownFilter { cause, kind, site, tenant, before, since } = self.filter()?;
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in [
-            ("cause", cause),
-            ("kind", kind),
-            ("site", site),
-            ("tenant", tenant),
-            ("before", before),
-            ("since", since),
-        ] {
-            query.extend_pairs(value.map(|value| (name, value)));
-        }
-        Ok(query.finish())
+        serde_urlencoded::to_string(self.filter()?).or_exit(Exit::Usage)
     }
 }
 
@@ -131,8 +119,11 @@ mod tests {
             filter.unknown_names(&config)
         };
         assert_eq!(unknown("turnstile", Tenants::LOCAL), Vec::<String>::new());
-        let told = unknown("nonsense", "carla");
-        assert!(told[0].contains("no kind is called `nonsense`") && told[1].contains("`carla`"), "{told:?}");
+        let notes = unknown("nonsense", "carla");
+        assert!(
+            notes[0].contains("no kind is called `nonsense`") && notes[1].contains("`carla`"),
+            "{notes:?}"
+        );
     }
 
     #[test]

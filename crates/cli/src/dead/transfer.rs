@@ -169,14 +169,9 @@ pub(super) async fn import(client: &ApiClient, file: ExportedFile, as_json: bool
         next += 1;
     }
     let Taken { imported, there_already, refused } = taken;
-    output::print(&match as_json {
-        true => format!(
-            "{}\n",
-            json!({ "imported": imported, "there_already": there_already, "refused": refused })
-        ),
-        false => format!(
-            "{imported} dead letters imported, {there_already} were here already, {refused} refused\n"
-        ),
+    let object = json!({ "imported": imported, "there_already": there_already, "refused": refused });
+    output::show(as_json, &object, || {
+        format!("{imported} dead letters imported, {there_already} were here already, {refused} refused\n")
     })?;
     Ok(if refused > 0 { Exit::Bad } else { Exit::Done })
 }

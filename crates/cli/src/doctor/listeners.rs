@@ -2,9 +2,9 @@
 
 use super::{Finding, State};
 use crate::exit::{CliError, Exit};
-use crate::serve::{self, is_kept_inside};
 use quittance::SystemClock;
 use quittance_config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
+use quittance_daemon::{connections, is_kept_inside, load};
 use quittance_ports::Clock;
 use std::net::IpAddr;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn of(about: &'static str, state: State, what: impl Into<String>) -> Vec<Finding
     vec![Finding::new(about, state, what)]
 }
 
-fn told(error: &dyn std::error::Error) -> String {
+fn in_full(error: &dyn std::error::Error) -> String {
     CliError::of(Exit::Config, error).what
 }
 
@@ -38,10 +38,10 @@ pub(super) fn certificate(config: &Config) -> Vec<Finding> {
             return of(about, State::Note, what);
         }
         Ok(None) => return Vec::new(),
-        Err(error) => return of(about, State::Bad, told(&error)),
+        Err(error) => return of(about, State::Bad, in_full(&error)),
     };
-    if let Err(error) = serve::load(cert, key) {
-        return of(about, State::Bad, told(&error));
+    if let Err(error) = load(cert, key) {
+        return of(about, State::Bad, in_full(&error));
     }
     let now = i64::try_from(SystemClock.now().as_millis() / 1000).unwrap_or(i64::MAX);
     let mut findings = match facts(cert) {
@@ -156,11 +156,11 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tenant in &config.tenants {
         if let Err(error) = tenant.settings(&config.targets) {
-            findings.push(Finding::new(about, State::Bad, told(&error)));
+            findings.push(Finding::new(about, State::Bad, in_full(&error)));
         }
     }
     if let Some(Err(error)) = config.admin.as_ref().map(quittance_config::CallerKey::digest) {
-        findings.push(Finding::new(about, State::Bad, told(&error)));
+        findings.push(Finding::new(about, State::Bad, in_full(&error)));
     }
     if config.tenants.is_empty() {
         let instead = if is_kept_inside(config.listen) { "" } else { ", whatever `listen` says" };
@@ -204,9 +204,9 @@ fn without_limits(config: &Config) -> Option<String> {
 
 pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
     let (about, wanted) = ("files", config.listener.connections_max);
-    match serve::descriptors() {
-        (_, most @ Some(files)) if serve::connections(wanted, most) < wanted => {
-            let possible = serve::connections(wanted, most);
+    match quittance_daemon::descriptors() {
+        (_, most @ Some(files)) if connections(wanted, most) < wanted => {
+            let possible = connections(wanted, most);
             let what = format!(
                 "at most {files} may be open, and listener.connections_max is {wanted}: `serve` takes {possible} \
                  connections and keeps the others for the store and the provider; raise the limit (LimitNOFILE= in the \
@@ -218,129 +218,5 @@ pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
             of(about, State::Good, format!("up to {most} may be open; `serve` takes them all"))
         }
         (_, None) => of(about, State::Good, "as many as needed may be open"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_config::{Place, config_with};
-
-    fn named(findings: &[Finding], state: State) -> Vec<&str> {
-        findings.iter().filter(|found| found.state == state).map(|found| found.what.as_str()).collect()
-    }
-
-    #[track_caller]
-    fn says(findings: &[Finding], state: State, word: &str) {
-        let told = named(findings, state);
-        assert!(told.iter().any(|what| what.contains(word)), "`{word}` is not in {told:?}");
-    }
-
-    #[test]
-    fn a_certificate_is_judged_by_its_files_its_dates_and_its_names() {
-        let place = Place::empty();
-        let (cert, key) = (place.path("cert.pem"), place.path("key.pem"));
-        let path = |path: &Path| path.to_str().unwrap().to_owned();
-        let both = [format!("tls.cert_file={}", path(&cert)), format!("tls.key_file={}", path(&key))];
-        let both: Vec<&str> = both.iter().map(String::as_str).collect();
-        let config = config_with(&both);
-        says(&certificate(&config), State::Bad, "cannot be read");
-        let made =
-            rcgen::generate_simple_self_signed(["q.example.org".to_owned(), "10.0.0.7".to_owned()]).unwrap();
-        std::fs::write(&cert, made.cert.pem()).unwrap();
-        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-        says(&certificate(&config), State::Good, "q.example.org, 10.0.0.7");
-        says(&certificate(&config), State::Note, "chmod 600");
-        assert!(named(&certificate(&config_with(&[])), State::Bad).is_empty());
-        says(&certificate(&config_with(&both[..1])), State::Bad, "`tls` has no `key_file`");
-        says(&certificate(&config_with(&["tls.listen=127.0.0.1:0"])), State::Note, "no certificate");
-
-        let facts = facts(&cert).unwrap();
-        for (now, state, word) in [
-            (facts.until, State::Bad, "has expired"),
-            (facts.from - 1, State::Bad, "not valid yet"),
-            (facts.until - 5 * DAY_SECONDS, State::Note, "in 5 days"),
-        ] {
-            says(&[facts.judge(&cert, now)], state, word);
-        }
-        says(
-            &[Facts { names: Vec::new(), ..facts }.judge(&cert, 1_700_000_000)],
-            State::Bad,
-            "names no host",
-        );
-    }
-
-    #[test]
-    fn tenants_are_judged_by_their_keys_and_no_key_is_shown() {
-        says(&tenants(&config_with(&["listen=0.0.0.0:1"])), State::Note, "whatever `listen` says");
-        says(&tenants(&config_with(&["public_url=http://q.test"])), State::Note, "/callback/");
-        let place = || Place::empty().set(&["tenant.a.key_env=A", "admin.key_env=B"]);
-        says(&tenants(&place().load().unwrap()), State::Bad, "`A` is not set");
-        let short = tenants(&place().env(&[("A", "s3cr3t"), ("B", "s3cr3t-of-b")]).load().unwrap());
-        says(&short, State::Bad, "has 6 characters, and must have 32");
-        says(&short, State::Bad, "has 11 characters");
-        assert!(!named(&short, State::Bad).iter().any(|what| what.contains("s3cr3t")));
-        let (key, other) = ("0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdee");
-        let good = tenants(&place().env(&[("A", key), ("B", other)]).load().unwrap());
-        assert_eq!(named(&good, State::Good), ["1, each with a key of its own"]);
-        let alone = Place::empty().set(&["tenant.a.key_env=A"]).env(&[("A", key)]).load().unwrap();
-        says(&tenants(&alone), State::Note, "tenant new --admin");
-    }
-
-    #[test]
-    fn tenants_without_limits_are_named_with_what_holds_for_them() {
-        let key = "0123456789abcdef0123456789abcdef";
-        let other = "0123456789abcdef0123456789abcdee";
-        let place = Place::empty().set(&[
-            "tenant.free.key_env=A",
-            "tenant.set.key_env=B",
-            "tenant.set.rate=10/s",
-            "tenant.set.open_max=5",
-        ]);
-        let found = tenants(&place.env(&[("A", key), ("B", other)]).load().unwrap());
-        let words =
-            "free without `rate` or `open_max`: at most 5000 open orders and 100 a second, 2500 at once";
-        says(&found, State::Note, words);
-        let notes = named(&found, State::Note);
-        assert!(!notes.iter().any(|what| what.contains("set without")), "{notes:?}");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_folder_and_a_file_that_other_users_can_read_are_told() {
-        use std::os::unix::fs::PermissionsExt;
-        let place = Place::empty();
-        let (folder, key) = (place.path("orders"), place.path("key"));
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::write(&key, "0123456789abcdef0123456789abcdef").unwrap();
-        let settings = [
-            format!("store.url=embedded:{}", folder.display()),
-            format!("tenant.a.key_file={}", key.display()),
-        ];
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-        let config = config_with(&settings);
-        let set = |path: &Path, mode| {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-        };
-        for (of_folder, of_key) in [(0o777, 0o644), (0o701, 0o604)] {
-            set(&folder, of_folder);
-            set(&key, of_key);
-            let found = permissions(&config);
-            says(&found, State::Bad, "orders, where orders and answers are: `chmod 700` it");
-            says(
-                &found,
-                State::Bad,
-                "key holds a secret, and other users of this machine can read it: `chmod 600` it",
-            );
-        }
-        set(&folder, 0o700);
-        set(&key, 0o600);
-        assert!(permissions(&config).is_empty());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn too_few_files_are_told() {
-        says(&descriptors(&config_with(&["listener.connections_max=1"])), State::Good, "may be open");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Finding, State, nodes, reach};
 use crate::client::ApiClient;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::place;
 use crate::store::status;
 use quittance::{FORGOT_NAME, IDENTITY_NAME, SystemClock, embedded};
@@ -23,10 +23,10 @@ pub(super) async fn store(config: &Config, environment: &Environment) -> Vec<Fin
     let not_ready = reach::not_ready(config.listen).await;
     let not_ready = not_ready.map(|why| format!("the daemon on {} is not ready: {why}", config.listen));
     let mut findings: Vec<Finding> = not_ready.map(|what| of(State::Bad, what)).into_iter().collect();
-    // One process has an embedded store to itself, and this one has said what is wrong.
-    let is_told = !findings.is_empty() && !config.store.url.scheme().is_shared();
-    findings.extend(noticed(config).filter(|_| !is_told));
-    if !is_told {
+    // One process has an embedded store to itself, and this one has reported what is wrong.
+    let is_reported = !findings.is_empty() && !config.store.url.scheme().is_shared();
+    findings.extend(noticed(config).filter(|_| !is_reported));
+    if !is_reported {
         findings.extend(look(config, environment).await);
     }
     findings
@@ -102,7 +102,7 @@ async fn ask(config: &Config, client: &ApiClient) -> Vec<Finding> {
 
 async fn members(membership: &dyn Membership) -> Result<Vec<Finding>, CliError> {
     let before = SystemClock.now();
-    let members = membership.members().await.map_err(|error| CliError::of(Exit::Store, &error))?;
+    let members = membership.members().await.or_exit(Exit::Store)?;
     Ok(nodes::judge(&ShownNodes::of(&members), members.now, before, SystemClock.now()))
 }
 

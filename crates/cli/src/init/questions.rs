@@ -1,7 +1,7 @@
 //! The questions that `init` asks on a terminal: one for each thing that no flag says. An empty line takes the default.
 
 use super::clients::ClientLines;
-use super::{Answers, InitArgs, ReuseChoice, Service, WITHOUT_PUBLIC_URL};
+use super::{Answers, InitArgs, ReuseChoice, WITHOUT_PUBLIC_URL, service, usual};
 use crate::exit::{CliError, Exit};
 use clap::ValueEnum;
 use quittance_engine::targets::HostPattern;
@@ -21,23 +21,23 @@ impl<I: BufRead, O: Write> Questions<I, O> {
     }
 
     pub(super) fn ask(mut self, args: InitArgs) -> Result<Answers, CliError> {
-        let service = match args.profile {
+        let service = match args.profile.as_deref().and_then(service) {
             Some(service) => service,
             None => self.until(
                 "Which service do you buy from? captchaai, 2captcha, anticaptcha, capsolver or capmonster",
                 "captchaai",
-                |said| Service::from_str(said, true).map_err(|_| "it is none of them".to_owned()),
+                |typed| service(typed).ok_or_else(|| "it is none of them".to_owned()),
             )?,
         };
-        let facts = service.facts();
+        let (usual_url, usual_key_env) = usual(service);
         let url = match args.url {
             Some(url) => url,
-            None => self.until("Its address", facts.url, address)?,
+            None => self.until("Its address", usual_url, address)?,
         };
         let key_env = match args.key_env {
             Some(key_env) => key_env,
-            None => self.until("Which environment variable holds its key?", facts.key_env, |said| {
-                Ok(said.to_owned())
+            None => self.until("Which environment variable holds its key?", usual_key_env, |typed| {
+                Ok(typed.to_owned())
             })?,
         };
         let allow = match args.allow {
@@ -56,21 +56,24 @@ impl<I: BufRead, O: Write> Questions<I, O> {
                      that need an answer each (exclusive)? by_kind: two where a site takes an answer once, one where it can \
                      be used again.\n",
                 )?;
-                self.until("shared, exclusive or by_kind", "by_kind", |said| {
-                    ReuseChoice::from_str(said, true).map_err(|_| "it is none of them".to_owned())
+                self.until("shared, exclusive or by_kind", "by_kind", |typed| {
+                    ReuseChoice::from_str(typed, true).map_err(|_| "it is none of them".to_owned())
                 })?
             }
         };
-        let public_url = match args.public_url {
-            Some(url) => Some(url),
-            None => {
-                self.say(&format!("{WITHOUT_PUBLIC_URL}\n"))?;
-                self.until("Where can the provider call this node? Empty: nowhere", "", |said| match said {
-                    "" => Ok(None),
-                    url => address(url).map(Some),
-                })?
-            }
-        };
+        let public_url =
+            match args.public_url {
+                Some(url) => Some(url),
+                None => {
+                    self.say(&format!("{WITHOUT_PUBLIC_URL}\n"))?;
+                    self.until("Where can the provider call this node? Empty: nowhere", "", |typed| {
+                        match typed {
+                            "" => Ok(None),
+                            url => address(url).map(Some),
+                        }
+                    })?
+                }
+            };
         let client = match args.client {
             Some(client) => Some(client),
             None => {
@@ -86,8 +89,8 @@ impl<I: BufRead, O: Write> Questions<I, O> {
     }
 
     fn say(&mut self, text: &str) -> Result<(), CliError> {
-        let said = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
-        said.map_err(|error| {
+        let written = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
+        written.map_err(|error| {
             CliError::new(Exit::NotWritten, format!("the terminal cannot be written: {error}"))
         })
     }
@@ -111,10 +114,10 @@ impl<I: BufRead, O: Write> Questions<I, O> {
                     "no answer came; nothing was written. Answer the questions, or use flags: see --help";
                 return Err(CliError::new(Exit::Usage, what));
             }
-            let said = line.trim();
-            match read(if said.is_empty() { default } else { said }) {
+            let typed = line.trim();
+            match read(if typed.is_empty() { default } else { typed }) {
                 Ok(answer) => return Ok(answer),
-                Err(why) => self.say(&format!("  {}: {why}\n", crate::output::harmless(said)))?,
+                Err(why) => self.say(&format!("  {}: {why}\n", crate::output::harmless(typed)))?,
             }
         }
         let what = format!("the question `{question}` was not answered; nothing was written");
@@ -122,19 +125,19 @@ impl<I: BufRead, O: Write> Questions<I, O> {
     }
 }
 
-fn address(said: &str) -> Result<String, String> {
+fn address(typed: &str) -> Result<String, String> {
     let is_address = ["http://", "https://"]
         .iter()
-        .any(|scheme| said.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
+        .any(|scheme| typed.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
     if is_address {
-        Ok(said.to_owned())
+        Ok(typed.to_owned())
     } else {
         Err("an address begins with http:// or https://".to_owned())
     }
 }
 
-fn hosts(said: &str) -> Result<Vec<String>, String> {
-    let hosts = said.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
+fn hosts(typed: &str) -> Result<Vec<String>, String> {
+    let hosts = typed.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
     hosts
         .map(|host| match HostPattern::parse(host) {
             Ok(_) => Ok(host.to_owned()),
@@ -148,6 +151,7 @@ fn hosts(said: &str) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quittance_protocol::Dialect;
 
     fn ask(typed: &str, args: InitArgs) -> (Result<Answers, CliError>, String) {
         let mut shown = Vec::new();
@@ -163,7 +167,7 @@ mod tests {
         assert_eq!(
             answers.unwrap(),
             Answers {
-                service: Service::Capsolver,
+                service: Dialect::CapSolver,
                 url: "http://127.0.0.1:9".to_owned(),
                 key_env: "CAPSOLVER_API_KEY".to_owned(),
                 allow: vec!["shop.example.org".to_owned(), "*.example.net".to_owned()],
@@ -186,7 +190,7 @@ mod tests {
     #[test]
     fn what_a_flag_says_is_not_asked_and_a_terminal_that_closes_writes_nothing() {
         let args = InitArgs {
-            profile: Some(Service::Captchaai),
+            profile: Some("captchaai".into()),
             url: Some("https://a.test".to_owned()),
             key_env: Some("KEY".to_owned()),
             allow: vec!["a.test".to_owned()],

@@ -4,11 +4,12 @@
 use super::{SetArgs, list, render};
 use crate::client::{ApiClient, ApiError, segment};
 use crate::exit::{CliError, Exit};
+use crate::kinds::no_such_kind;
 use crate::output::{self, harmless};
 use hyper::Method;
 use quittance::DEFAULT_TENANT;
 use quittance_admin::pools::{PoolChange, ShownPool};
-use quittance_config::{Config, nearest};
+use quittance_config::Config;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -19,9 +20,8 @@ pub(super) async fn run(args: SetArgs, client: &ApiClient, config: &Config) -> R
     let path = format!("/v1/pools/{}", segment(&args.name));
     let after: ShownPool = client.send(method, &path, &change).await.map_err(not_set)?;
     let changes = changes(before.as_ref(), &after, &change);
-    output::print(&match args.json {
-        true => format!("{:#}\n", object(before.is_none(), &after, changes)?),
-        false => text(before.is_none(), &after, changes),
+    output::show(args.json, &object(before.is_none(), &after, &changes)?, || {
+        text(before.is_none(), &after, &changes)
     })?;
     if let Some(stopped) = &after.stopped {
         output::tell(&format!("note: {}\n", harmless(stopped)));
@@ -81,14 +81,10 @@ fn change(args: &SetArgs, before: Option<&ShownPool>, config: &Config) -> Result
 /// The API accepts kinds that are not described, because clients know new ones before we do. Here it is a typing error, and the pool
 /// would buy.
 fn check_kind(kind: &str, config: &Config) -> Result<(), CliError> {
-    if config.kinds.kind(kind).is_some() {
-        return Ok(());
+    match config.kinds.kind(kind) {
+        Some(_) => Ok(()),
+        None => Err(no_such_kind(kind, config, ": `quittance kinds` lists the kinds")),
     }
-    let hint = match nearest(kind, config.kinds.all().into_iter().map(|kind| kind.name.into_owned())) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => "`quittance kinds` lists the kinds".into(),
-    };
-    Err(usage(format!("there is no kind `{}`: {hint}", harmless(kind))))
 }
 
 fn tenant(
@@ -160,16 +156,16 @@ fn changes(before: Option<&ShownPool>, after: &ShownPool, change: &PoolChange) -
     changes
 }
 
-fn object(is_new: bool, after: &ShownPool, changes: Vec<Changed>) -> Result<Value, CliError> {
+fn object(is_new: bool, after: &ShownPool, changes: &[Changed]) -> Result<Value, CliError> {
     let changed =
-        changes.into_iter().map(|(name, is, was)| (name.replace(' ', "_"), json!({ "is": is, "was": was })));
+        changes.iter().map(|(name, is, was)| (name.replace(' ', "_"), json!({ "is": is, "was": was })));
     let mut object = output::to_json(after)?;
     object["created"] = is_new.into();
     object["changed"] = Value::Object(changed.collect::<Map<_, _>>());
     Ok(object)
 }
 
-fn text(is_new: bool, after: &ShownPool, changes: Vec<Changed>) -> String {
+fn text(is_new: bool, after: &ShownPool, changes: &[Changed]) -> String {
     let name = harmless(&after.name);
     let mut text = match is_new {
         true => format!("new pool {name}\n"),
@@ -177,8 +173,8 @@ fn text(is_new: bool, after: &ShownPool, changes: Vec<Changed>) -> String {
         false => format!("changed pool {name}\n"),
     };
     for (setting, is, was) in changes {
-        let is = is.unwrap_or_else(|| "-".into());
-        let was = was.map(|was| format!(" (was: {was})")).unwrap_or_default();
+        let is = is.as_deref().unwrap_or("-");
+        let was = was.as_ref().map(|was| format!(" (was: {was})")).unwrap_or_default();
         _ = writeln!(text, "  {setting:<14} {is}{was}");
     }
     text
@@ -238,22 +234,22 @@ mod tests {
     fn changes_are_shown_with_the_old_value_and_secrets_are_not() {
         let before = login();
         let after = ShownPool { service_level: None, size: Some(3), enabled: false, ..before.clone() };
-        let told = text(false, &after, changes(Some(&before), &after, &PoolChange::default()));
+        let shown = text(false, &after, &changes(Some(&before), &after, &PoolChange::default()));
         for words in ["a fixed size of 3 (was: 95 % of orders)", "off (was: on)"] {
-            assert!(told.contains(words), "{words}: {told}");
+            assert!(shown.contains(words), "{words}: {shown}");
         }
-        assert!(!told.contains("hours") && !told.contains("sitekey"), "{told}");
+        assert!(!shown.contains("hours") && !shown.contains("sitekey"), "{shown}");
         assert!(
-            text(false, &before, changes(Some(&before), &before, &PoolChange::default()))
+            text(false, &before, &changes(Some(&before), &before, &PoolChange::default()))
                 .contains("unchanged")
         );
         let secret = PoolChange {
             params: [("proxy".into(), Some("u:other@h:1".into()))].into(),
             ..PoolChange::default()
         };
-        let told = text(false, &before, changes(Some(&before), &before, &secret));
-        assert!(told.contains("changed") && told.contains("proxy") && !told.contains("other"), "{told}");
-        let object = object(false, &after, changes(Some(&before), &after, &PoolChange::default())).unwrap();
+        let shown = text(false, &before, &changes(Some(&before), &before, &secret));
+        assert!(shown.contains("changed") && shown.contains("proxy") && !shown.contains("other"), "{shown}");
+        let object = object(false, &after, &changes(Some(&before), &after, &PoolChange::default())).unwrap();
         assert_eq!((&object["created"], &object["changed"]["state"]["was"]), (&false.into(), &"on".into()));
     }
 

@@ -1,21 +1,19 @@
 //! What `serve` refuses to start with, as far as the configuration shows it. `serve` and `config check` both use it, so that
 //! `config check` calls right what starts.
 
-use super::sockets::CannotListen;
-use super::{Source, setup, source, wanted};
-use crate::exit::{CliError, Exit};
+use super::{setup, source, wanted};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::node;
 use quittance::GatewaySetup;
 use quittance_config::{Config, check_folder};
+use quittance_daemon::{CannotListen, CertificateSource, load};
 use std::path::Path;
 
 /// Everything that is wrong, each with what to do; nothing is opened, called or changed. `tls_self_signed` and `has_https`
 /// come from the command line.
 pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_https: bool) -> Vec<CliError> {
     let certificate = match source(tls_self_signed, has_https, config) {
-        Ok(Some(Source::Files { cert, key })) => {
-            super::load(&cert, &key).map(drop).map_err(|error| CliError::of(Exit::Config, &error))
-        }
+        Ok(Some(CertificateSource::Files { cert, key })) => load(&cert, &key).map(drop).or_exit(Exit::Config),
         Ok(_) => Ok(()),
         Err(error) => Err(error),
     };
@@ -24,8 +22,8 @@ pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_http
     let secret = [config.callback_secret().map(drop), config.alerts.settings().map(drop)];
     let keys = tenants.chain(admin).chain(secret).filter_map(|checked| checked.err());
     let keys = keys.map(|error| CliError::of(Exit::Config, &error));
-    let password = config.store.place().map(drop).map_err(|error| CliError::of(Exit::Config, &error));
-    let folder = check_folder(&config.store).map_err(|error| CliError::of(Exit::Store, &error));
+    let password = config.store.place().map(drop).or_exit(Exit::Config);
+    let folder = check_folder(&config.store).or_exit(Exit::Store);
     let mut found: Vec<CliError> = [node::check_provider(config), certificate, password, folder]
         .into_iter()
         .filter_map(Result::err)

@@ -1,84 +1,60 @@
-//! What the process is told from outside: to end, to end at once, and to read its certificate again.
+//! Signals to the daemon: to end, to end at once, and to read its certificate again.
 
-use crate::exit::Exit;
+use crate::exit::{CliError, Exit};
+use crate::interruption::Interruption;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    Interrupt,
-    Terminate,
+    /// With this exit code, if the daemon ends at once.
+    End(Exit),
     Reload,
 }
 
 impl Sign {
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Interrupt => "SIGINT",
-            Self::Terminate => "SIGTERM",
+            Self::End(Exit::Interrupted) => "SIGINT",
+            Self::End(_) => "SIGTERM",
             Self::Reload => "SIGHUP",
         }
     }
-
-    /// How a process ends that this signal ended at once.
-    pub(super) const fn exit(self) -> Exit {
-        match self {
-            Self::Interrupt => Exit::Interrupted,
-            Self::Terminate | Self::Reload => Exit::Terminated,
-        }
-    }
 }
 
-/// Heard from the moment it is made.
-#[cfg(unix)]
+/// Receives the signals from the moment it is made.
 pub(super) struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
+    interruption: Interruption,
+    #[cfg(unix)]
     hang_up: tokio::signal::unix::Signal,
 }
 
-#[cfg(unix)]
 impl Signals {
-    pub(super) fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
+    pub(super) fn listen() -> Result<Self, CliError> {
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            interruption: Interruption::listen()?,
+            #[cfg(unix)]
+            hang_up: crate::interruption::listen_to(tokio::signal::unix::SignalKind::hangup())?,
         })
     }
 
+    #[cfg(unix)]
     pub(super) async fn next(&mut self) -> Sign {
         tokio::select! {
-            _ = self.interrupt.recv() => Sign::Interrupt,
-            _ = self.terminate.recv() => Sign::Terminate,
+            exit = self.interruption.next() => Sign::End(exit),
             _ = self.hang_up.recv() => Sign::Reload,
         }
     }
-}
 
-#[cfg(not(unix))]
-pub(super) struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    pub(super) fn listen() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
+    #[cfg(not(unix))]
     pub(super) async fn next(&mut self) -> Sign {
-        match tokio::signal::ctrl_c().await {
-            Ok(()) => Sign::Interrupt,
-            Err(_) => std::future::pending().await,
-        }
+        Sign::End(self.interruption.next().await)
     }
-}
 
-impl Signals {
-    /// Until a signal asks the process to end.
-    pub(super) async fn end(&mut self) -> Sign {
+    /// Until a signal asks the process to end: its name and its exit code.
+    pub(super) async fn end(&mut self) -> (&'static str, Exit) {
         loop {
-            match self.next().await {
-                Sign::Reload => {}
-                sign => return sign,
+            let sign = self.next().await;
+            if let Sign::End(exit) = sign {
+                return (sign.name(), exit);
             }
         }
     }

@@ -1,11 +1,12 @@
 //! `quittance solve --lines`: many orders, as lines of JSON. An order is reported as accepted when it is durable. A line that is not an
 //! order is refused, and the others continue.
 
+use super::OrderOptions;
 use super::solver::Solver;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::{node, output};
 use base64::Engine as _;
-use quittance::lifecycle::Counters;
+use quittance::lifecycle::{Counters, Reuse};
 use quittance::{Day, Order, Quittance, Which};
 use quittance_config::Config;
 use quittance_protocol::classic::json_document::{self, BadDocument};
@@ -255,29 +256,23 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
             .map_err(|error| format!("the file `{}` is not base64: {error}", name.escape_debug()))?;
         order = order.with(&name, bytes);
     }
-    if let Some(tenant) = line.tenant {
-        config.check_tenant(&tenant)?;
-        order = order.tenant(tenant);
-    }
-    order = match line.reuse.as_deref() {
-        Some("exclusive") => order.exclusive(),
-        Some("shared") => order.shared(),
-        Some(_) => return Err("`reuse` is shared or exclusive".into()),
-        None => order,
+    let span = |name: &str, typed: Option<String>| {
+        typed.map(|typed| node::span(&typed).map_err(|error| format!("`{name}`: {error}"))).transpose()
     };
-    if line.no_stock {
-        order = order.no_stock();
-    }
-    if let Some(key) = line.idempotency_key {
-        order = order.idempotency_key(key);
-    }
-    if let Some(span) = line.min_life {
-        order = order.min_life(node::span(&span).map_err(|error| format!("`min_life`: {error}"))?);
-    }
-    if let Some(span) = line.deadline {
-        order = order.timeout(node::span(&span).map_err(|error| format!("`deadline`: {error}"))?);
-    }
-    Ok(order)
+    let options = OrderOptions {
+        idempotency_key: line.idempotency_key,
+        reuse: match line.reuse.as_deref() {
+            Some("exclusive") => Some(Reuse::Exclusive),
+            Some("shared") => Some(Reuse::Shared),
+            Some(_) => return Err("`reuse` is shared or exclusive".into()),
+            None => None,
+        },
+        no_stock: line.no_stock,
+        min_life: span("min_life", line.min_life)?,
+        deadline: span("deadline", line.deadline)?,
+        tenant: line.tenant,
+    };
+    options.apply(order, config)
 }
 
 /// Every order ends by its own deadline, so this does.
@@ -290,7 +285,7 @@ async fn until_settled(node: &Quittance) {
 /// The fields of the last event: the usage of this store, and what was unusual.
 async fn summary(node: &Quittance) -> Result<Map<String, Value>, CliError> {
     let mut usage = Counters::default();
-    let lines = node.usage(Day(0), Day(u64::MAX)).await.map_err(|error| CliError::of(Exit::Store, &error))?;
+    let lines = node.usage(Day(0), Day(u64::MAX)).await.or_exit(Exit::Store)?;
     for (_, counters) in in_currency(lines, node.currency()) {
         usage += counters;
     }

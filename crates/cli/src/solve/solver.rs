@@ -3,7 +3,8 @@
 use super::follow;
 use crate::client::{ApiClient, ApiError};
 use crate::exit::{CliError, Exit};
-use crate::{node, outcome, output, place};
+use crate::node::{self, UnlessInUse};
+use crate::{outcome, output, place};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
@@ -191,8 +192,10 @@ impl Solver {
                 return Ok(Self::Daemon(client));
             }
             let in_use = match node::start_unless_in_use(config).await? {
-                Ok(node) => return Ok(Self::Local(Box::new(LocalSolver { node, config: config.clone() }))),
-                Err(in_use) => in_use,
+                UnlessInUse::Opened(node) => {
+                    return Ok(Self::Local(Box::new(LocalSolver { node, config: config.clone() })));
+                }
+                UnlessInUse::InUse(error) => error,
             };
             if began.elapsed() >= wait {
                 let mut error = place::open_error(&StoreOpenError::Embedded(in_use));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How often a line is written where none can move.
-const TOLD_SPAN: Duration = Duration::from_secs(5);
+const PRINTED_SPAN: Duration = Duration::from_secs(5);
 /// How often one that can is moved.
 const MOVED_SPAN: Duration = Duration::from_millis(100);
 /// How many orders are named to a person; a script gets them all.
@@ -59,37 +59,37 @@ pub(super) async fn run(
         return Err(CliError::new(Exit::Usage, "both are the same store"));
     }
     let source = place::open(from).await?;
-    let mut told = DeliveryState::start();
+    let mut shown = CopyProgress::start();
     let copied = match dry_run {
-        true => survey(&source, &mut |progress| told.read_callback(progress)).await.map_err(CopyError::from),
+        true => survey(&source, &mut |progress| shown.show(progress)).await.map_err(CopyError::from),
         false => {
             let target = place::open_to_fill(to).await?;
-            copy(&source, &target, &to.url.shown(), &mut |progress| told.read_callback(progress)).await
+            copy(&source, &target, &to.url.shown(), &mut |progress| shown.show(progress)).await
         }
     };
-    drop(told);
+    drop(shown);
     let copied = copied.map_err(|error| {
         let exit = if matches!(error, CopyError::SameStore) { Exit::Usage } else { Exit::Store };
         CliError::of(exit, &error)
     })?;
     let outcome = Outcome { from, to, dry_run, copied };
-    output::print(&if as_json { format!("{:#}\n", outcome.json()) } else { outcome.text() })?;
+    output::show(as_json, &outcome.json(), || outcome.text())?;
     Ok(if dry_run || outcome.copied.is_complete() { Exit::Done } else { Exit::Bad })
 }
 
-/// Tells how far it has come, and not too often.
-struct DeliveryState {
+/// Shows how far it has come, and not too often.
+struct CopyProgress {
     line: output::Progress,
     last: Instant,
 }
 
-impl DeliveryState {
+impl CopyProgress {
     fn start() -> Self {
         Self { line: output::Progress::start("copy"), last: Instant::now() }
     }
 
-    fn read_callback(&mut self, progress: Progress) {
-        let span = if output::moves() { MOVED_SPAN } else { TOLD_SPAN };
+    fn show(&mut self, progress: Progress) {
+        let span = if output::moves() { MOVED_SPAN } else { PRINTED_SPAN };
         if self.last.elapsed() < span {
             return;
         }

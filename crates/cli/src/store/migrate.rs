@@ -1,11 +1,10 @@
 //! Migrates PostgreSQL's tables by hand, if nodes may not do it.
 
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::output;
 use quittance::PostgresStore;
 use quittance_config::StoreConfig;
 use serde_json::json;
-use std::fmt::Write;
 
 const HEADING: &str = "\
 -- What `quittance store migrate` runs where nothing is yet, for psql -v ON_ERROR_STOP=1. Where some of
@@ -21,11 +20,11 @@ pub(super) async fn run(
 ) -> Result<Exit, CliError> {
     let store = named(typed)?;
     if print {
-        let schema = store.schema().map_err(|error| CliError::of(Exit::Config, &error))?;
+        let schema = store.schema().or_exit(Exit::Config)?;
         let script = PostgresStore::migration_script(&schema);
         return output::print(&format!("{HEADING}{script}")).map(|()| Exit::Done);
     }
-    let settings = store.postgres().map_err(|error| CliError::of(Exit::Config, &error))?;
+    let settings = store.postgres().or_exit(Exit::Config)?;
     let Some(settings) = settings else {
         let what = format!(
             "{} has no tables to bring up to date: that is for PostgreSQL",
@@ -33,21 +32,14 @@ pub(super) async fn run(
         );
         return Err(CliError::new(Exit::Usage, what));
     };
-    let done = PostgresStore::migrate(&settings).await.map_err(|error| CliError::of(Exit::Store, &error))?;
+    let done = PostgresStore::migrate(&settings).await.or_exit(Exit::Store)?;
     let shown = store.url.shown();
-    let text = match as_json {
-        true => {
-            let object = json!({ "store": shown, "from": done.from, "to": done.to, "applied": done.applied });
-            format!("{object}\n")
+    let object = json!({ "store": shown, "from": done.from, "to": done.to, "applied": done.applied });
+    output::show(as_json, &object, || {
+        if done.applied.is_empty() {
+            return format!("{shown} is up to date (version {})\n", done.to);
         }
-        false if done.applied.is_empty() => format!("{shown} is up to date (version {})\n", done.to),
-        false => {
-            let mut text = format!("{shown} went from version {} to {}:\n", done.from, done.to);
-            for name in &done.applied {
-                _ = writeln!(text, "  {name}");
-            }
-            text
-        }
-    };
-    output::print(&text).map(|()| Exit::Done)
+        let steps: String = done.applied.iter().map(|name| format!("  {name}\n")).collect();
+        format!("{shown} went from version {} to {}:\n{steps}", done.from, done.to)
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::must_exist;
 use crate::client::ApiClient;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
 use crate::output::harmless;
 use crate::{output, place};
 use quittance::lifecycle::Key;
@@ -33,7 +33,7 @@ pub(crate) async fn read(opened: &Opened) -> Result<StoreStatus, CliError> {
     let store = &*opened.store;
     let list = |after: Option<Key>| async move { store.list(Which::ALL, after.as_ref(), PAGE).await };
     let status = StoreStatus::read(list, opened.membership.as_ref()).await;
-    status.map_err(|error| CliError::of(Exit::Store, &error))
+    status.or_exit(Exit::Store)
 }
 
 fn text(url: &str, status: &StoreStatus) -> String {

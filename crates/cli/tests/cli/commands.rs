@@ -1,10 +1,13 @@
 //! The built binary on what is in a store: orders that are moved, pools, the stock. Stores are folders here, or servers that
 //! are not there; real servers, and daemons that share one, are in `crates/e2e`.
 
+mod config_check;
+mod doctor;
 mod house;
 mod init;
 mod pools;
 mod stores;
+mod tables;
 mod unread;
 
 use house::House;
@@ -14,11 +17,11 @@ use house::House;
 fn a_look_in_a_folder_without_a_store_says_so_and_creates_nothing() {
     let house = House::new();
     for look in [&["dead", "list"][..], &["usage"], &["audit"], &["stock"], &["pool", "list"]] {
-        let said = house.run(look).exits(5);
+        let ended = house.run(look).exits(5);
         assert!(
-            said.err.contains("there is no store in") && said.err.contains("store.url"),
+            ended.err.contains("there is no store in") && ended.err.contains("store.url"),
             "{look:?}: {}",
-            said.err
+            ended.err
         );
     }
     let doctor = house.run(&["doctor"]);

@@ -16,24 +16,25 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
 #[test]
-fn it_says_where_it_listens_and_ends_politely_when_told_to() {
+fn it_says_where_it_listens_and_ends_politely_on_a_signal() {
     for signal in [Signal::TERM, Signal::INT] {
         let house = House::new();
         let daemon = house.serve(&[]);
         assert!(
-            daemon.said.starts_with("listening on http://127.0.0.1:") && daemon.said.ends_with("ready\n")
+            daemon.printed.starts_with("listening on http://127.0.0.1:")
+                && daemon.printed.ends_with("ready\n")
         );
-        assert_eq!(daemon.said.lines().count(), 2, "{}", daemon.said);
+        assert_eq!(daemon.printed.lines().count(), 2, "{}", daemon.printed);
         assert_eq!(get(&daemon.http, "/res.php?action=get").status, 200);
         let ended = daemon.end(signal);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.err.contains("ending") && ended.err.contains("ended"), "{ended:?}");
-        assert!(TcpStream::connect(&ended.http).is_err(), "nobody is let in any more");
+        assert!(TcpStream::connect(&ended.http).is_err(), "no connection is accepted any more");
     }
 }
 
 #[test]
-fn whoever_is_inside_is_answered_before_it_ends() {
+fn requests_in_progress_are_answered_before_it_ends() {
     let house = House::new();
     let daemon = house.serve(&[]);
     let mut inside = TcpStream::connect(&daemon.http).unwrap();
@@ -41,7 +42,7 @@ fn whoever_is_inside_is_answered_before_it_ends() {
     // It is inside when the daemon has taken it in; another request that is answered comes after it.
     get(&daemon.http, "/res.php");
     daemon.signal(Signal::TERM);
-    until("the door is closed", || TcpStream::connect(&daemon.http).is_err().then_some(()));
+    until("the port is closed", || TcpStream::connect(&daemon.http).is_err().then_some(()));
     inside.write_all(b"\r\n").unwrap();
     assert!(house::read(inside).starts_with("HTTP/1.1 200"));
     assert_eq!(daemon.ended().code, Some(0));
@@ -52,14 +53,14 @@ fn a_second_signal_ends_it_at_once() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let house = House::new();
         let daemon = house.serve(&[]);
-        // Somebody who never ends his request holds the drain up.
+        // A client that never ends its request holds the drain up.
         let mut inside = TcpStream::connect(&daemon.http).unwrap();
         inside
             .write_all(b"POST /in.php HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nkey=")
             .unwrap();
         get(&daemon.http, "/res.php");
         daemon.signal(Signal::TERM);
-        until("the door is closed", || TcpStream::connect(&daemon.http).is_err().then_some(()));
+        until("the port is closed", || TcpStream::connect(&daemon.http).is_err().then_some(()));
         let ended = daemon.end(signal);
         assert_eq!(ended.code, Some(code), "{ended:?}");
     }
@@ -69,7 +70,7 @@ fn a_second_signal_ends_it_at_once() {
 fn without_a_tenant_only_this_machine_is_let_in_and_it_says_so() {
     let house = House::new();
     let daemon = house.serve(&["--listen", "0.0.0.0:0"]);
-    assert!(daemon.said.starts_with("listening on http://127.0.0.1:"), "{}", daemon.said);
+    assert!(daemon.printed.starts_with("listening on http://127.0.0.1:"), "{}", daemon.printed);
     let ended = daemon.end(Signal::TERM);
     let line = ended.err.lines().find(|line| line.contains("no tenant is configured")).unwrap();
     assert!(line.contains("0.0.0.0") && line.contains("quittance tenant new"), "{line}");
@@ -83,7 +84,7 @@ fn with_a_tenant_others_are_let_in_with_its_key_alone() {
     let (key, hash) = (made["key"].as_str().unwrap(), made["key_sha256"].as_str().unwrap());
     let daemon =
         house.serve(&["--listen", "0.0.0.0:0", "--set", &format!("tenant.team-a.key_sha256={hash}")]);
-    assert!(daemon.said.starts_with("listening on http://0.0.0.0:"), "{}", daemon.said);
+    assert!(daemon.printed.starts_with("listening on http://0.0.0.0:"), "{}", daemon.printed);
     let at = daemon.http.replace("0.0.0.0", "127.0.0.1");
     let balance = |key: &str| get(&at, &format!("/res.php?action=getbalance&key={key}")).body;
     assert!(balance(key).parse::<f64>().is_ok(), "{}", balance(key));
@@ -92,7 +93,7 @@ fn with_a_tenant_others_are_let_in_with_its_key_alone() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told_with_what_to_do() {
+fn what_cannot_be_served_is_reported_with_what_to_do() {
     let house = House::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();

@@ -22,8 +22,8 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn the_version_is_the_crates() {
-    let said = run(&["--version"]);
-    assert_eq!(text(&said.stdout), concat!("quittance ", env!("CARGO_PKG_VERSION"), "\n"));
+    let output = run(&["--version"]);
+    assert_eq!(text(&output.stdout), concat!("quittance ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn what_is_not_understood_exits_with_2_and_says_what_would_be() {
         (&["completions", "tcsh"], "bash"),
         (&["solve"], "--help"),
         (&["init"], "--profile"),
-        (&["init", "--profile", "nobody"], "captchaai"),
+        (&["init", "--profile", "none"], "captchaai"),
     ] {
-        let said = run(args);
-        assert_eq!(said.status.code(), Some(2), "{args:?}");
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(
-            text(&said.stderr).contains(word) && said.stdout.is_empty(),
+            text(&output.stderr).contains(word) && output.stdout.is_empty(),
             "{args:?}: {}",
-            text(&said.stderr)
+            text(&output.stderr)
         );
     }
 }

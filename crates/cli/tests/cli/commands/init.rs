@@ -22,12 +22,12 @@ const ALL: [&str; 14] = [
 #[test]
 fn config_check_passes_on_what_init_writes() {
     let house = House::new();
-    let said = house.run(&ALL).exits(1);
-    assert!(said.out.starts_with("wrote quittance.toml\n"), "{}", said.out);
+    let output = house.run(&ALL).exits(1);
+    assert!(output.out.starts_with("wrote quittance.toml\n"), "{}", output.out);
     for step in ["export SOLVER_KEY=", "quittance doctor", "quittance serve"] {
-        assert!(said.err.contains(step), "{step}: {}", said.err);
+        assert!(output.err.contains(step), "{step}: {}", output.err);
     }
-    assert!(!said.err.contains("paid for twice"), "{}", said.err);
+    assert!(!output.err.contains("paid for twice"), "{}", output.err);
     let key = [("SOLVER_KEY", "a-key-of-the-provider")];
     house.run_with(&["config", "check", "--set", "listen=127.0.0.1:0"], &key).exits(0);
     let shown = house.run(&["config", "show"]).exits(0).out;
@@ -46,9 +46,9 @@ fn config_check_passes_on_what_init_writes() {
 #[test]
 fn without_a_public_url_the_file_and_the_command_say_what_that_costs() {
     let house = House::new();
-    let said = house.run(&["init", "--profile", "captchaai"]).exits(1);
+    let output = house.run(&["init", "--profile", "captchaai"]).exits(1);
     let file = std::fs::read_to_string(house.path("quittance.toml")).unwrap();
-    for text in [&said.err, &file.replace("\n# ", " ")] {
+    for text in [&output.err, &file.replace("\n# ", " ")] {
         assert!(text.contains("submitted again by default, and may be paid for twice"), "{text}");
     }
     assert!(file.contains("# public_url = "), "{file}");
@@ -61,8 +61,8 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
     let house = House::new();
     house.run(&ALL).exits(1);
     let before = std::fs::read(house.path("quittance.toml")).unwrap();
-    let said = house.run(&ALL).exits(3);
-    assert!(said.err.contains("is there already") && said.out.is_empty(), "{}", said.err);
+    let output = house.run(&ALL).exits(3);
+    assert!(output.err.contains("is there already") && output.out.is_empty(), "{}", output.err);
     assert_eq!(std::fs::read(house.path("quittance.toml")).unwrap(), before);
     for (flag, bad, word) in [
         ("--url", "ocr.example.org", "http://"),
@@ -70,8 +70,13 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
         ("--public-url", "q.example.org", "http://"),
         ("--key-env", "a b", "key_env"),
     ] {
-        let said = house.run(&["init", "--config", "new.toml", "--profile", "2captcha", flag, bad]).exits(2);
-        assert!(said.err.contains(word) && said.err.contains("nothing was written"), "{flag}: {}", said.err);
+        let output =
+            house.run(&["init", "--config", "new.toml", "--profile", "2captcha", flag, bad]).exits(2);
+        assert!(
+            output.err.contains(word) && output.err.contains("nothing was written"),
+            "{flag}: {}",
+            output.err
+        );
         assert!(!house.path("new.toml").exists());
     }
     let left: Vec<_> =
@@ -83,10 +88,10 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
 #[test]
 fn init_runs_doctor_and_says_what_is_left_to_do() {
     let house = House::new();
-    let said = house.run(&["init", "--profile", "captchaai", "--allow", "*"]).exits(1);
-    assert!(said.out.contains("BAD") && said.out.contains("CAPTCHAAI_API_KEY"), "{}", said.out);
-    assert!(said.out.contains("every site may be automated"), "{}", said.out);
-    assert!(said.err.contains("Warning: `*` allows every site to be automated"), "{}", said.err);
-    assert!(said.err.contains("Fix what is marked BAD above"), "{}", said.err);
+    let output = house.run(&["init", "--profile", "captchaai", "--allow", "*"]).exits(1);
+    assert!(output.out.contains("BAD") && output.out.contains("CAPTCHAAI_API_KEY"), "{}", output.out);
+    assert!(output.out.contains("every site may be automated"), "{}", output.out);
+    assert!(output.err.contains("Warning: `*` allows every site to be automated"), "{}", output.err);
+    assert!(output.err.contains("Fix what is marked BAD above"), "{}", output.err);
     assert!(house.path("quittance.toml").exists());
 }

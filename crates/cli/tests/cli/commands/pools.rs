@@ -1,12 +1,12 @@
-//! The built binary on pools and on the stock: what is set, what is refused and changes nothing, and what is told about it.
+//! The built binary on pools and on the stock: what is set, what is refused and changes nothing, and what is shown of it.
 //! The store is a folder here; daemons that share one are in `crates/e2e`.
 
-use crate::commands::house::{House, Said};
+use crate::commands::house::{CommandOutput, House};
 use quittance::{Order, Quittance};
 use serde_json::{Value, json};
 
 impl House {
-    fn set(&self, args: &[&str]) -> Said {
+    fn set(&self, args: &[&str]) -> CommandOutput {
         self.run(&[&["pool", "set", "login"], args].concat())
     }
 
@@ -43,7 +43,7 @@ fn a_pool_is_set_shown_changed_and_taken_away() {
     ] {
         assert!(changed.out.contains(words), "{words}: {}", changed.out);
     }
-    assert!(!changed.out.contains("budget"), "what was not said has not changed: {}", changed.out);
+    assert!(!changed.out.contains("budget"), "what was not typed has not changed: {}", changed.out);
     let after = house.pools();
     for same in ["tenant", "kind", "params", "budget_per_hour", "min_life_s", "enabled"] {
         assert_eq!(before[0][same], after[0][same], "{same}");
@@ -81,15 +81,15 @@ fn what_makes_no_sense_is_refused_with_2_and_changes_nothing() {
         (&["--min-life", "290s"], "life"),
         (&["--on", "--off"], "--off"),
     ] {
-        let said = house.set(args).exits(2);
-        assert!(said.err.contains(words) && said.out.is_empty(), "{args:?}: {}", said.err);
+        let output = house.set(args).exits(2);
+        assert!(output.err.contains(words) && output.out.is_empty(), "{args:?}: {}", output.err);
         assert_eq!(house.pools(), before, "{args:?}");
     }
     let unknown = house.run(&["pool", "set", "log in", "--kind", "turnstile", "--size", "1"]).exits(2);
     assert!(unknown.err.contains("name"), "{}", unknown.err);
     for args in [&["pool", "show", "logn"][..], &["pool", "remove", "logn"]] {
-        let said = house.run(args).exits(1);
-        assert!(said.err.contains("did you mean `login`?"), "{}", said.err);
+        let output = house.run(args).exits(1);
+        assert!(output.err.contains("did you mean `login`?"), "{}", output.err);
     }
     assert_eq!(house.pools(), before);
 }
@@ -123,14 +123,14 @@ fn the_stock_tells_what_was_asked_and_how_the_pools_stand() {
     });
     drop(runtime);
     house.set(&LOGIN).exits(0);
-    let told = house.run(&["stock", "--json"]).exits(0).json();
-    let target = &told["lines"][0];
+    let report = house.run(&["stock", "--json"]).exits(0).json();
+    let target = &report["lines"][0];
     assert_eq!(
         (&target["site"], &target["asked"], &target["hit_rate"]),
         (&json!("example.com"), &json!(1), &json!(0.0))
     );
     assert_eq!((&target["life_ms"], &target["trust"]), (&json!(300_000), &Value::Null));
-    assert_eq!(told["pools"][0]["name"], "login");
+    assert_eq!(report["pools"][0]["name"], "login");
     let text = house.run(&["stock"]).exits(0).out;
     for words in ["HIT RATE", "example.com", "300s", "login"] {
         assert!(text.contains(words), "{words}: {text}");

@@ -6,7 +6,7 @@ use quittance::{Order, Place, Quittance};
 use serde_json::{Value, json};
 
 impl House {
-    /// A store with so many orders in it that nobody carries out.
+    /// A store with so many orders in it that no node processes.
     fn stocked(&self, name: &str, orders: usize) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -51,8 +51,8 @@ fn a_store_is_moved_and_closed_and_a_second_run_does_nothing() {
         (&Value::Null, &300.into(), &300.into())
     );
     assert_eq!(new["filling"], Value::Null, "{new}");
-    let told = house.run(&["store", "copy", &from, "embedded:new"]).exits(0);
-    assert!(told.out.contains("have moved to embedded:new before"), "{}", told.out);
+    let output = house.run(&["store", "copy", &from, "embedded:new"]).exits(0);
+    assert!(output.out.contains("have moved to embedded:new before"), "{}", output.out);
     let elsewhere = house.run(&["store", "copy", &from, "embedded:third"]).exits(5);
     assert!(elsewhere.err.contains("paid for twice"), "{}", elsewhere.err);
 }
@@ -61,8 +61,8 @@ fn a_store_is_moved_and_closed_and_a_second_run_does_nothing() {
 fn a_dry_run_counts_and_changes_nothing() {
     let house = House::new();
     let from = house.stocked("old", 3);
-    let told = house.run(&["store", "copy", "--dry-run", &from, "embedded:new"]).exits(0);
-    assert!(told.out.contains("3 orders") && told.out.contains("nothing was changed"), "{}", told.out);
+    let output = house.run(&["store", "copy", "--dry-run", &from, "embedded:new"]).exits(0);
+    assert!(output.out.contains("3 orders") && output.out.contains("nothing was changed"), "{}", output.out);
     assert!(!house.path("new").exists(), "the new store is not made");
     assert_eq!(house.run(&["store", "status", &from, "--json"]).json()["sealed"], Value::Null);
 }
@@ -75,8 +75,8 @@ fn an_order_that_stands_in_both_stores_is_named_and_left_alone() {
     assert_eq!((&copied["written"], &copied["complete"]), (&1.into(), &false.into()));
     assert_eq!(copied["differ"].as_array().unwrap().len(), 2, "{copied}");
     let (from, to) = (house.stocked("older", 3), house.stocked_beside("older", "newer", 2));
-    let told = house.run(&["store", "copy", &from, &to]).exits(1);
-    assert_eq!(told.out.matches("NOT COPIED").count(), 2, "{}", told.out);
+    let output = house.run(&["store", "copy", &from, &to]).exits(1);
+    assert_eq!(output.out.matches("NOT COPIED").count(), 2, "{}", output.out);
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn a_store_is_closed_by_hand_and_opened_only_by_who_is_sure() {
     house.run(&["store", "seal", &store, "--note", "until noon"]).exits(0);
     let closed = house.run(&["doctor", "--set", "store.url=embedded:old", "--json"]).exits(1);
     assert!(closed.out.contains("it is sealed") && closed.out.contains("until noon"), "{}", closed.out);
-    let unsure = house.run(&["store", "unseal", &store]).exits(1);
-    assert!(unsure.err.contains("until noon") && unsure.err.contains("--yes"), "{}", unsure.err);
+    let refused = house.run(&["store", "unseal", &store]).exits(1);
+    assert!(refused.err.contains("until noon") && refused.err.contains("--yes"), "{}", refused.err);
     house.run(&["store", "unseal", &store, "--yes"]).exits(0);
     assert_eq!(house.run(&["store", "status", &store, "--json"]).json()["sealed"], Value::Null);
     assert!(house.run(&["store", "unseal", &store]).exits(0).out.contains("is open"));
@@ -122,14 +122,14 @@ fn a_store_that_is_being_filled_says_so_and_no_node_starts_on_it() {
     let refused = house.run_with(&serve, &[("K", "k")]).exits(5);
     assert!(refused.err.contains("from the old house"), "{}", refused.err);
 
-    let unsure = house.run(&["store", "unseal", &store]).exits(1);
-    assert!(unsure.err.contains("paid for again") && unsure.err.contains("--yes"), "{}", unsure.err);
+    let refused = house.run(&["store", "unseal", &store]).exits(1);
+    assert!(refused.err.contains("paid for again") && refused.err.contains("--yes"), "{}", refused.err);
     house.run(&["store", "unseal", &store, "--yes"]).exits(0);
     assert_eq!(house.run(&["store", "status", &store, "--json"]).json()["filling"], Value::Null);
 }
 
 #[test]
-fn what_cannot_be_opened_is_told_with_5_and_nothing_is_made() {
+fn what_cannot_be_opened_ends_with_5_and_nothing_is_made() {
     let house = House::new();
     let from = house.stocked("old", 1);
     for args in [
@@ -140,8 +140,8 @@ fn what_cannot_be_opened_is_told_with_5_and_nothing_is_made() {
         &["nodes", "--set", "store.url=redis://127.0.0.1:1"],
         &["dead", "list", "--set", "store.url=postgres://u@127.0.0.1:1/db"],
     ] {
-        let said = house.run(args).exits(5);
-        assert!(said.out.is_empty() && said.err.starts_with("quittance: "), "{args:?}: {}", said.err);
+        let output = house.run(args).exits(5);
+        assert!(output.out.is_empty() && output.err.starts_with("quittance: "), "{args:?}: {}", output.err);
     }
     assert!(!house.path("typo").exists() && !house.path("new").exists());
     assert_eq!(
@@ -156,8 +156,8 @@ fn what_cannot_be_opened_is_told_with_5_and_nothing_is_made() {
 #[test]
 fn an_embedded_store_has_one_node_and_says_so() {
     let house = House::new();
-    let said = house.run(&["nodes"]).exits(0);
-    assert!(said.out.contains("an embedded store has one node"), "{}", said.out);
+    let output = house.run(&["nodes"]).exits(0);
+    assert!(output.out.contains("an embedded store has one node"), "{}", output.out);
     assert_eq!(house.run(&["nodes", "--json"]).exits(0).json()["nodes"], json!([]));
     assert!(!house.path("quittance-data").exists(), "nothing is made to be looked at");
 }
@@ -170,17 +170,17 @@ fn the_steps_of_postgresql_can_be_read_without_a_server() {
         ("postgres://u@127.0.0.1:1/db", "\"quittance\""),
         ("postgres://u@127.0.0.1:1/db?schema=east%20coast", "\"east coast\""),
     ] {
-        let said = house.run(&["store", "migrate", "--print", typed]).exits(0);
+        let output = house.run(&["store", "migrate", "--print", typed]).exits(0);
         for words in ["BEGIN;\n", "COMMIT;\n", &format!("CREATE TABLE {schema}.orders")] {
-            assert!(said.out.contains(words), "{words}: {}", said.out);
+            assert!(output.out.contains(words), "{words}: {}", output.out);
         }
-        let left = said.out.lines().find(|line| line.contains("{schema}") && !line.starts_with("--"));
+        let left = output.out.lines().find(|line| line.contains("{schema}") && !line.starts_with("--"));
         assert_eq!(left, None);
     }
 }
 
 #[test]
-fn the_password_of_a_store_is_in_nothing_that_is_told() {
+fn the_password_of_a_store_is_in_no_output() {
     let house = House::new();
     let commands = [
         &["config", "show"][..],
@@ -198,14 +198,14 @@ fn the_password_of_a_store_is_in_nothing_that_is_told() {
     let provider: Vec<&str> = provider.iter().flat_map(|set| ["--set", set]).collect();
     let tell = |args: &[&str], url: &str| {
         let args = [args, &provider[..]].concat();
-        let said = house.run_with(&args, &[("QUITTANCE_STORE_URL", url), ("K", "k")]);
+        let output = house.run_with(&args, &[("QUITTANCE_STORE_URL", url), ("K", "k")]);
         assert!(
-            !said.out.contains("s3cr3t") && !said.err.contains("s3cr3t"),
+            !output.out.contains("s3cr3t") && !output.err.contains("s3cr3t"),
             "{args:?}: {} {}",
-            said.out,
-            said.err
+            output.out,
+            output.err
         );
-        assert!(!said.out.is_empty() || !said.err.is_empty(), "{args:?} says nothing at all");
+        assert!(!output.out.is_empty() || !output.err.is_empty(), "{args:?} says nothing at all");
     };
     // None of them is there, and one takes its time to say so.
     std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
-//! The built binary on a store with records that nobody can read: they are shown for what they are, and a person can be rid of
+//! The built binary on a store with records that cannot be read: they are shown for what they are, and a person can remove
 //! them.
 
-use crate::commands::house::{House, Said};
+use crate::commands::house::{CommandOutput, House};
 use quittance::{Order, Quittance};
 use serde_json::{Value, json};
 use std::fs;
@@ -16,7 +16,7 @@ fn order(number: usize) -> Order {
 }
 
 impl House {
-    /// Places an order that nobody carries out; its key.
+    /// Places an order that no node processes; its key.
     fn place(&self, number: usize) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let ticket = runtime.block_on(async {
@@ -43,7 +43,7 @@ impl House {
         (keys, whole)
     }
 
-    fn dead(&self, args: &[&str]) -> Said {
+    fn dead(&self, args: &[&str]) -> CommandOutput {
         let settings = [
             "store.url=embedded:store",
             "provider.main.profile=2captcha",
@@ -56,7 +56,7 @@ impl House {
 }
 
 #[test]
-fn what_nobody_can_read_is_shown_and_dropped_and_its_order_can_be_placed_again() {
+fn a_record_that_cannot_be_read_is_shown_and_dropped_and_its_order_can_be_placed_again() {
     let house = House::new();
     let (keys, whole) = house.rotten();
     let listed = house.dead(&["list", "--json"]).exits(0).json();
@@ -64,14 +64,15 @@ fn what_nobody_can_read_is_shown_and_dropped_and_its_order_can_be_placed_again()
 
     let key = keys[0].as_str();
     let shown = house.dead(&["show", &key[..12]]).exits(0);
-    for said in [key, "unreadable", "does not add up", "replay     impossible", &format!("dead drop {key}")] {
-        assert!(shown.out.contains(said), "{said}: {}", shown.out);
+    for words in [key, "unreadable", "does not add up", "replay     impossible", &format!("dead drop {key}")]
+    {
+        assert!(shown.out.contains(words), "{words}: {}", shown.out);
     }
     let shown = house.dead(&["show", key, "--json"]).exits(0).json();
     assert_eq!((&shown["key"], &shown["cause"]), (&json!(key), &json!("unreadable")));
     for refused in [&["replay", key][..], &["note", key, "look"]] {
-        let told = house.dead(refused).exits(1);
-        assert!(told.err.contains("cannot be read") && told.err.contains("dead drop"), "{}", told.err);
+        let output = house.dead(refused).exits(1);
+        assert!(output.err.contains("cannot be read") && output.err.contains("dead drop"), "{}", output.err);
     }
 
     let dropped = house.dead(&["drop", key, "--json"]).exits(0).json();
@@ -87,8 +88,8 @@ fn what_nobody_can_read_is_shown_and_dropped_and_its_order_can_be_placed_again()
         "{}",
         dry.out
     );
-    let told = house.dead(&["drop", "--cause", "unreadable", "--yes"]).exits(0);
-    assert!(told.out.contains("2 dead letters dropped\n"), "{}", told.out);
+    let output = house.dead(&["drop", "--cause", "unreadable", "--yes"]).exits(0);
+    assert!(output.out.contains("2 dead letters dropped\n"), "{}", output.out);
     assert_eq!(house.dead(&["list", "--json"]).exits(0).json(), Value::Array(Vec::new()));
     let status = house.run(&["store", "status", "embedded:store", "--json"]).exits(0).json();
     assert_eq!((&status["orders"]["all"], &status["orders"]["unreadable"]), (&json!(2), &json!(0)));

@@ -1,4 +1,4 @@
-//! A daemon in trouble: who is told, by what, and what a person sees who looks from the prompt.
+//! A daemon with an alert: who is informed, by what, and what commands show.
 
 use crate::serve::house::{Daemon, House, PROVIDER_KEY, get, until};
 use rustix::process::Signal;
@@ -22,21 +22,21 @@ fn order(daemon: &Daemon) {
 const TELL_TALE: &str = "#!/bin/sh\n{ cat; env; } > \"$1.part\" && mv \"$1.part\" \"$1\"\n";
 
 fn alert(daemon: &Daemon) -> Option<Value> {
-    let told = get(&daemon.http, "/v1/admin/alerts");
-    let told: Value = serde_json::from_str(&told.body).unwrap();
-    told["alerts"].as_array().unwrap().iter().find(|alert| alert["rule"] == "provider_paused").cloned()
+    let found = get(&daemon.http, "/v1/admin/alerts");
+    let found: Value = serde_json::from_str(&found.body).unwrap();
+    found["alerts"].as_array().unwrap().iter().find(|alert| alert["rule"] == "provider_paused").cloned()
 }
 
 #[test]
 fn an_alert_runs_the_operators_command_and_gives_it_no_key_of_ours() {
     let house = House::new();
-    let (script, told) = (house.path("tell-tale"), house.path("told"));
+    let (script, found) = (house.path("tell-tale"), house.path("alert"));
     std::fs::write(&script, TELL_TALE).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let command = format!("alerts.command={},{}", script.display(), told.display());
+    let command = format!("alerts.command={},{}", script.display(), found.display());
     let daemon = house.serve(&[LOCKED_OUT[0], LOCKED_OUT[1], "--set", &command]);
     order(&daemon);
-    let heard = until("the command has run", || std::fs::read_to_string(&told).ok());
+    let heard = until("the command has run", || std::fs::read_to_string(&found).ok());
     let (first, variables) = heard.split_once('\n').unwrap();
     let first: Value = serde_json::from_str(first).unwrap();
     assert_eq!((&first["event"], &first["rule"]), (&"raised".into(), &"provider_paused".into()), "{heard}");
@@ -49,7 +49,7 @@ fn an_alert_runs_the_operators_command_and_gives_it_no_key_of_ours() {
 }
 
 #[test]
-fn whoever_looks_from_the_prompt_sees_what_the_daemon_sees() {
+fn a_command_shows_what_the_daemon_sees() {
     let house = House::new();
     let daemon = house.serve(&LOCKED_OUT);
     order(&daemon);
@@ -59,9 +59,9 @@ fn whoever_looks_from_the_prompt_sees_what_the_daemon_sees() {
     for words in ["embedded up", "main paused: ERROR_", "provider_paused main:", "held       1"] {
         assert!(shown.out.contains(words), "{words} is not in {}", shown.out);
     }
-    let told = house.run(&["top", "--json"]);
-    let told: Value = serde_json::from_str(&told.out).unwrap();
-    assert_eq!((&told["providers"][0]["state"], &told["orders"]["open"]), (&"paused".into(), &1.into()));
+    let found = house.run(&["top", "--json"]);
+    let found: Value = serde_json::from_str(&found.out).unwrap();
+    assert_eq!((&found["providers"][0]["state"], &found["orders"]["open"]), (&"paused".into(), &1.into()));
     let settings = get(&daemon.http, "/v1/admin/settings").body;
     assert!(
         settings.contains("\"provider.main.key\",\"value\":\"set\"") && !settings.contains("s3cr3t"),
@@ -69,13 +69,17 @@ fn whoever_looks_from_the_prompt_sees_what_the_daemon_sees() {
     );
     assert!(daemon.end(Signal::KILL).code.is_none());
     let alone = house.run(&["top", "--once"]);
-    assert!(alone.out.contains("provider_paused main:"), "it stands although nobody runs: {alone:?}");
+    assert!(alone.out.contains("provider_paused main:"), "it stands although no node runs: {alone:?}");
     assert!(alone.out.contains("NO DAEMON RUNS on this store") && !alone.out.contains(" up "), "{alone:?}");
-    let told = house.run(&["top", "--json"]);
-    let told: Value = serde_json::from_str(&told.out).unwrap();
-    assert_eq!((&told["node"], &told["providers"]), (&Value::Null, &Value::Array(Vec::new())), "{told}");
-    assert_eq!((&told["rates"]["asked"], &told["latency_ms"]["p50"]), (&Value::Null, &Value::Null), "{told}");
-    assert_eq!(house.serve(&[]).end(Signal::TERM).code, Some(0), "whoever looked is in nobody's way");
+    let found = house.run(&["top", "--json"]);
+    let found: Value = serde_json::from_str(&found.out).unwrap();
+    assert_eq!((&found["node"], &found["providers"]), (&Value::Null, &Value::Array(Vec::new())), "{found}");
+    assert_eq!(
+        (&found["rates"]["asked"], &found["latency_ms"]["p50"]),
+        (&Value::Null, &Value::Null),
+        "{found}"
+    );
+    assert_eq!(house.serve(&[]).end(Signal::TERM).code, Some(0), "a command that looked is in no way");
 }
 
 #[test]
@@ -95,7 +99,7 @@ fn a_store_that_is_not_there_is_not_made_to_be_watched() {
 }
 
 #[test]
-fn whoever_watches_does_not_keep_the_daemon_from_ending() {
+fn a_watcher_does_not_keep_the_daemon_from_ending() {
     let house = House::new();
     let daemon = house.serve(&[]);
     let mut watching = TcpStream::connect(&daemon.http).unwrap();

@@ -34,7 +34,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// How a process ended, and all that it said.
+/// How a process ended, and all that it printed.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -93,12 +93,12 @@ impl House {
             .unwrap();
         let mut line = String::new();
         BufReader::new(mock.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let started: serde_json::Value = serde_json::from_str(&line).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
             "listen = \"127.0.0.1:0\"\n[timing]\nfirst_poll = \"50ms\"\npoll_interval = \"50ms\"\n[[provider]]\nname = \
              \"main\"\nprofile = \"2captcha\"\nurl = {}\nkey_env = \"PROVIDER_KEY\"\n",
-            told["url"]
+            started["url"]
         );
         std::fs::write(folder.path().join("quittance.toml"), config).unwrap();
         Self { folder, mock }
@@ -154,7 +154,7 @@ impl House {
 pub(crate) struct Daemon {
     child: Child,
     /// Everything up to `ready`.
-    pub(crate) said: String,
+    pub(crate) printed: String,
     /// Host and port.
     pub(crate) http: String,
     err: Option<JoinHandle<String>>,
@@ -176,26 +176,26 @@ impl Daemon {
             stderr.read_to_string(&mut text).unwrap();
             text
         });
-        let (mut said, mut out) = (String::new(), BufReader::new(child.stdout.take().unwrap()));
-        while !said.ends_with("ready\n") {
-            if out.read_line(&mut said).unwrap() == 0 {
-                panic!("it never got ready: {said}{}", err.join().unwrap());
+        let (mut printed, mut out) = (String::new(), BufReader::new(child.stdout.take().unwrap()));
+        while !printed.ends_with("ready\n") {
+            if out.read_line(&mut printed).unwrap() == 0 {
+                panic!("it never got ready: {printed}{}", err.join().unwrap());
             }
         }
-        let http = said
+        let http = printed
             .lines()
             .find_map(|line| line.strip_prefix("listening on http://"))
             .unwrap_or_default()
             .to_owned();
-        Self { child, said, http, err: Some(err) }
+        Self { child, printed, http, err: Some(err) }
     }
 
     /// What a line says, after these words.
-    pub(crate) fn told(&self, words: &str) -> String {
-        self.said
+    pub(crate) fn line_after(&self, words: &str) -> String {
+        self.printed
             .lines()
             .find_map(|line| line.strip_prefix(words))
-            .unwrap_or_else(|| panic!("{}", self.said))
+            .unwrap_or_else(|| panic!("{}", self.printed))
             .to_owned()
     }
 
@@ -211,7 +211,7 @@ impl Daemon {
     pub(crate) fn ended(mut self) -> Ended {
         let status = until("the daemon ends", || self.child.try_wait().unwrap());
         let err = self.err.take().unwrap().join().unwrap();
-        Ended { code: status.code(), out: self.said.clone(), err, http: self.http.clone() }
+        Ended { code: status.code(), out: self.printed.clone(), err, http: self.http.clone() }
     }
 }
 
@@ -235,7 +235,7 @@ pub(crate) fn ask(stream: &mut (impl Read + Write), path: &str) -> Answer {
     Answer { status, body: body.to_owned() }
 }
 
-/// Until the other side has said everything, however it ends.
+/// Until the other side has sent everything, however it ends.
 pub(crate) fn read(mut stream: impl Read) -> String {
     let mut bytes = Vec::new();
     _ = stream.read_to_end(&mut bytes);

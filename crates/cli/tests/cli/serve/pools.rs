@@ -111,7 +111,7 @@ fn a_pool_is_set_shown_changed_and_taken_away_while_a_daemon_has_the_store() {
 }
 
 #[test]
-fn what_is_told_is_the_same_with_the_daemon_and_without() {
+fn what_is_shown_is_the_same_with_the_daemon_and_without() {
     let house = House::new();
     let pool = [
         "pools.login.kind=turnstile",
@@ -122,12 +122,12 @@ fn what_is_told_is_the_same_with_the_daemon_and_without() {
     let pool: Vec<&str> = pool.iter().flat_map(|set| ["--set", set]).collect();
     let daemon = house.serve(&pool);
     solved(&daemon);
-    let told = || {
+    let looked = || {
         let listed = read(house.run(&["pool", "list", "--json"]));
         let is_looked_at = listed[0]["level"].is_object();
         is_looked_at.then(|| (listed, read(house.run(&["stock", "--json"]))))
     };
-    let (pools, stock) = until("a node has looked at the pool", told);
+    let (pools, stock) = until("a node has looked at the pool", looked);
     let text = exits(house.run(&["stock"]), 0).out;
     for words in ["HIT RATE", "example.com", "300s", "login"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -213,12 +213,12 @@ fn a_secret_that_the_daemon_does_not_show_is_kept() {
 }
 
 #[test]
-fn whoever_has_the_store_and_is_no_daemon_is_named_and_one_that_is_gone_is_not_asked() {
+fn a_process_that_has_the_store_and_is_no_daemon_is_named_and_one_that_is_gone_is_not_asked() {
     let house = House::new();
     let daemon = house.serve(&[]);
     let note = house.path("quittance-data/daemon.at");
     let left = std::fs::read_to_string(&note).unwrap();
-    // As somebody else would have left it who was killed.
+    // As another process that was killed would have left it.
     std::fs::write(&note, format!("1{left}")).unwrap();
     for args in [&["pool", "list"][..], &["stock"]] {
         let refused = exits(house.run(args), 5);

@@ -1,4 +1,4 @@
-//! What is never told: keys, answers, passwords of proxies and callers' addresses, at any level and in any format.
+//! What is never shown: keys, answers, passwords of proxies and callers' addresses, at any level and in any format.
 
 use crate::serve::house::{House, PROVIDER_KEY, get, run, until};
 use rustix::process::Signal;
@@ -15,7 +15,7 @@ fn no_secret_is_in_the_log_at_any_level() {
         let args = ["--log-level", "trace", "--log-format", format, "--set", &hash];
         let hooked =
             ["--set", "tenant.team-a.webhook_secret_env=HOOK", "--set", "public_url=http://127.0.0.1:9/base"];
-        // Nobody can call us there, so it is asked for soon.
+        // The provider cannot call us there, so it is asked for soon.
         let allowed = ["--set", "callbacks_out.allow=127.0.0.1", "--set", "timing.callback_wait=50ms"];
         let daemon = house.serve_with(&[&args[..], &hooked, &allowed].concat(), &[("HOOK", &hook)]);
         let order = format!(
@@ -29,11 +29,11 @@ fn no_secret_is_in_the_log_at_any_level() {
             None => get(&daemon.http, &without).body.replace("OK|", ""),
         };
         let answer = until("an answer", || {
-            let said = get(&daemon.http, &format!("/res.php?key={key}&action=get&id={id}")).body;
-            assert!(said == "CAPCHA_NOT_READY" || said.starts_with("OK|"), "{said} for {taken}");
-            said.strip_prefix("OK|").map(str::to_owned)
+            let reply = get(&daemon.http, &format!("/res.php?key={key}&action=get&id={id}")).body;
+            assert!(reply == "CAPCHA_NOT_READY" || reply.starts_with("OK|"), "{reply} for {taken}");
+            reply.strip_prefix("OK|").map(str::to_owned)
         });
-        // Guesses are not told either: they may be somebody's key elsewhere.
+        // Guesses are not shown either: they may be a key elsewhere.
         get(&daemon.http, "/res.php?key=9999guess9999guess9999guess99999&action=getbalance");
         let ended = daemon.end(Signal::TERM);
         assert!(

@@ -18,12 +18,12 @@ fn key_and_hash() -> (String, String) {
 }
 
 /// A connection that has asked this, was answered if it was a whole request, and stays.
-fn connected(to: &str, said: &str) -> TcpStream {
+fn connected(to: &str, sent: &str) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();
-    stream.write_all(said.as_bytes()).unwrap();
-    if said.ends_with("\r\n\r\n") {
-        assert!(stream.read(&mut [0; 4096]).unwrap() > 0, "no answer to {said}");
+    stream.write_all(sent.as_bytes()).unwrap();
+    if sent.ends_with("\r\n\r\n") {
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0, "no answer to {sent}");
     }
     stream
 }
@@ -41,14 +41,14 @@ fn is_prompt(daemon: &Daemon, path: &str, key: &str) {
 
 /// Trap: connections_max = 200 and 260 idle connections, and `/healthz` and `/callback/` time out for more than 30 s.
 #[test]
-fn idle_connections_without_a_key_keep_nobody_out() {
+fn idle_connections_without_a_key_keep_no_client_out() {
     let (key, hash) = key_and_hash();
     let house = House::new();
     let daemon = house.serve(&["--set", &hash, "--set", "listener.connections_max=200"]);
     let health = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    for said in [health, "", "GET /healthz HTTP/1.1\r\nHost: "] {
-        let strangers: Vec<_> = (0..260).map(|_| connected(&daemon.http, said)).collect();
-        for path in ["/healthz", "/callback/nobody", "/v1/me"] {
+    for sent in [health, "", "GET /healthz HTTP/1.1\r\nHost: "] {
+        let strangers: Vec<_> = (0..260).map(|_| connected(&daemon.http, sent)).collect();
+        for path in ["/healthz", "/callback/none", "/v1/me"] {
             is_prompt(&daemon, path, &key);
         }
         drop(strangers);
@@ -73,9 +73,9 @@ fn files_are_kept_back_for_the_store_and_the_provider() {
     let taken = get(&daemon.http, &place).body;
     let id = taken.strip_prefix("OK|").unwrap_or_else(|| panic!("{taken}")).to_owned();
     until("an answer of the provider", || {
-        let told = get(&daemon.http, &format!("/res.php?key={key}&action=get&id={id}")).body;
-        assert!(told == "CAPCHA_NOT_READY" || told.starts_with("OK|"), "{told}");
-        told.starts_with("OK|").then_some(())
+        let reply = get(&daemon.http, &format!("/res.php?key={key}&action=get&id={id}")).body;
+        assert!(reply == "CAPCHA_NOT_READY" || reply.starts_with("OK|"), "{reply}");
+        reply.starts_with("OK|").then_some(())
     });
     drop(of_tenant);
     let ended = daemon.end(Signal::TERM);

@@ -53,7 +53,7 @@ fn a_socket_that_systemd_has_opened_is_listened_on() {
 }
 
 #[test]
-fn a_socket_that_is_open_to_all_is_refused_where_nobody_needs_a_key() {
+fn a_socket_that_is_open_to_all_is_refused_where_no_key_is_needed() {
     let house = House::new();
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let output = activated(&house, listener).output().unwrap();

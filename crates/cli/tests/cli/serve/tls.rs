@@ -26,7 +26,7 @@ fn status(at: &str, host: &str, ca: &Path) -> Option<u16> {
 }
 
 fn https(daemon: &Daemon) -> String {
-    daemon.told("listening on https://")
+    daemon.line_after("listening on https://")
 }
 
 #[test]
@@ -35,13 +35,13 @@ fn a_client_that_trusts_our_ca_comes_in_from_start_to_start() {
     let mut ca = None;
     for _ in 0..2 {
         let daemon = house.serve(&["--tls-listen", "127.0.0.1:0", "--tls-self-signed", "tls"]);
-        assert_eq!(daemon.said.lines().count(), 4, "{}", daemon.said);
-        let file = house.path(&daemon.told("CA file: "));
+        assert_eq!(daemon.printed.lines().count(), 4, "{}", daemon.printed);
+        let file = house.path(&daemon.line_after("CA file: "));
         for host in ["localhost", "127.0.0.1", "::1"] {
             assert_eq!(status(&https(&daemon), host, &file), Some(200), "{host}");
         }
         let now = std::fs::read_to_string(&file).unwrap();
-        assert_eq!(ca.get_or_insert_with(|| now.clone()), &now, "clients need not be told again");
+        assert_eq!(ca.get_or_insert_with(|| now.clone()), &now, "clients need no new file");
         assert_eq!(daemon.end(Signal::TERM).code, Some(0));
     }
 }
@@ -55,7 +55,7 @@ fn renew(house: &House, name: &str) {
 }
 
 #[test]
-fn a_certificate_is_read_again_when_its_files_change_or_somebody_says_so() {
+fn a_certificate_is_read_again_when_its_files_change_or_on_a_signal() {
     let house = House::new();
     renew(&house, "first.pem");
     let files = ["--set", "tls.cert_file=cert.pem", "--set", "tls.key_file=key.pem"];

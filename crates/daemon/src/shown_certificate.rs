@@ -1,7 +1,7 @@
 //! The certificate that we show: from files of the operator's, or made for development. It is read again when its files
 //! change, and one that cannot be used never replaces one that can.
 
-use super::self_signed;
+use crate::self_signed;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 const SPOKEN: &[u8] = b"http/1.1";
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CertificateError {
+pub enum CertificateError {
     #[error("{} cannot be read: {source}: {}", path.display(), quittance_config::reading_remedy(source))]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
@@ -36,13 +36,14 @@ pub(crate) enum CertificateError {
 
 /// Where a certificate comes from.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub enum CertificateSource {
     Files { cert: PathBuf, key: PathBuf },
     SelfSigned { dir: PathBuf },
 }
 
-impl Source {
-    pub(super) fn load(&self) -> Result<Arc<ServerConfig>, CertificateError> {
+impl CertificateSource {
+    /// Reads or makes the certificate.
+    pub fn load(&self) -> Result<Arc<ServerConfig>, CertificateError> {
         match self {
             Self::Files { cert, key } => load(cert, key),
             Self::SelfSigned { dir } => {
@@ -54,37 +55,41 @@ impl Source {
     }
 
     /// What clients are pointed to, if we made the certificate.
-    pub(super) fn ca_file(&self) -> Option<PathBuf> {
+    #[must_use]
+    pub fn ca_file(&self) -> Option<PathBuf> {
         match self {
             Self::Files { .. } => None,
             Self::SelfSigned { dir } => Some(self_signed::ca_file(dir)),
         }
     }
 
-    pub(super) fn watch(&self) -> Watched {
+    /// Begins to watch its files.
+    #[must_use]
+    pub fn watch(&self) -> WatchedFiles {
         let files = match self {
             Self::Files { cert, key } => vec![cert.clone(), key.clone()],
             Self::SelfSigned { .. } => Vec::new(),
         };
         let seen = stamps(&files);
-        Watched { files, read: seen.clone(), seen }
+        WatchedFiles { files, read: seen.clone(), seen }
     }
 }
 
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
 /// Files that may change under us.
-pub(super) struct Watched {
+#[derive(Debug)]
+pub struct WatchedFiles {
     files: Vec<PathBuf>,
     /// As they were when they were last read, and when they were last looked at.
     read: Stamps,
     seen: Stamps,
 }
 
-impl Watched {
+impl WatchedFiles {
     /// Whether they are others than those that were read. Two files are never written at once, so they are left in peace
     /// until they have been the same for two looks.
-    pub(super) fn have_changed(&mut self) -> bool {
+    pub fn have_changed(&mut self) -> bool {
         let now = stamps(&self.files);
         let is_settled = now == self.seen;
         self.seen = now;
@@ -105,7 +110,7 @@ fn stamps(files: &[PathBuf]) -> Stamps {
 }
 
 /// A certificate and its key, if they can be used.
-pub(crate) fn load(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
+pub fn load(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
     let read = |path: &Path| {
         quittance_config::read_file(path)
             .map_err(|source| CertificateError::Unreadable { path: path.to_owned(), source })
@@ -153,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_used_is_told_by_its_file() {
+    fn a_certificate_that_cannot_be_used_is_reported_with_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let (cert, key) = pair(folder.path(), "one");
         let (_, other) = pair(folder.path(), "two");
@@ -175,19 +180,19 @@ mod tests {
     }
 
     #[test]
-    fn files_that_have_changed_are_told_once_and_when_they_have_settled() {
+    fn files_that_have_changed_are_reported_once_and_when_they_have_settled() {
         let folder = tempfile::tempdir().unwrap();
         let (cert, key) = pair(folder.path(), "one");
-        let mut watched = Source::Files { cert: cert.clone(), key }.watch();
+        let mut watched = CertificateSource::Files { cert: cert.clone(), key }.watch();
         assert!(!watched.have_changed() && !watched.have_changed());
         std::fs::write(&cert, "longer than before, or at least another text").unwrap();
         assert!(!watched.have_changed(), "perhaps the other one is still being written");
         assert!(watched.have_changed());
-        assert!(!watched.have_changed(), "that was told");
+        assert!(!watched.have_changed(), "that was reported");
         std::fs::remove_file(&cert).unwrap();
         assert!(!watched.have_changed());
         assert!(watched.have_changed(), "a file that is gone has changed too");
-        let mut nothing = Source::SelfSigned { dir: folder.path().to_owned() }.watch();
+        let mut nothing = CertificateSource::SelfSigned { dir: folder.path().to_owned() }.watch();
         assert!(!nothing.have_changed());
     }
 }

@@ -1,51 +1,25 @@
-//! Where the pictures come from: a daemon that is looked for again and again, or a store that is shared.
+//! Where the snapshots come from: a daemon that is looked for again and again, or a store that is shared.
 
-use super::from_outside;
-use super::snapshot::Snapshot;
 use crate::client::{ApiClient, Stream};
 use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
-use crate::{output, store};
+use crate::store;
 use http_body_util::BodyExt;
+use quittance_admin::live::Snapshot;
 use quittance_config::{Config, Environment, Scheme, StoreUrl};
+use quittance_top::{Missing, SnapshotSource, TakenSnapshot};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 const LIVE: &str = "/v1/admin/live";
-/// More than any picture of thousands of pools.
+/// More than any snapshot of thousands of pools.
 const EVENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How long is waited before a daemon is looked for again.
-pub(super) const AGAIN: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_secs(1);
 /// How long it may take to begin to answer.
 const OPEN_WAIT: Duration = Duration::from_secs(5);
-
-/// Why there is nothing new to show.
-#[derive(Debug)]
-pub(super) enum Missing {
-    NoDaemon,
-    CliError(CliError),
-}
-
-impl From<CliError> for Missing {
-    fn from(error: CliError) -> Self {
-        Self::CliError(error)
-    }
-}
-
-impl Missing {
-    pub(super) fn words(&self) -> String {
-        match self {
-            Self::NoDaemon => {
-                "no daemon runs on this store: start `quittance serve`; it is shown here as soon as it is \
-                               there"
-                    .into()
-            }
-            Self::CliError(error) => output::harmless(&error.what),
-        }
-    }
-}
 
 enum Whom {
     /// Only the daemon opens it: a command that opened it would keep the daemon from starting.
@@ -53,15 +27,15 @@ enum Whom {
     Store(Box<ApiClient>, Scheme),
 }
 
-pub(super) struct Feed {
+pub(crate) struct Feed {
     config: Config,
     environment: Environment,
     whom: Whom,
-    pictures: Option<Pictures>,
+    snapshots: Option<Snapshots>,
 }
 
 impl Feed {
-    pub(super) async fn of(config: &Config, environment: &Environment) -> Result<Self, CliError> {
+    pub(crate) async fn of(config: &Config, environment: &Environment) -> Result<Self, CliError> {
         let whom = match &config.store.url {
             StoreUrl::Embedded(folder) => Whom::DaemonIn(folder.clone()),
             url => {
@@ -69,17 +43,17 @@ impl Feed {
                 Whom::Store(Box::new(ApiClient::find(config, environment).await?), url.scheme())
             }
         };
-        Ok(Self { config: config.clone(), environment: environment.clone(), whom, pictures: None })
+        Ok(Self { config: config.clone(), environment: environment.clone(), whom, snapshots: None })
     }
 
-    /// Begins to watch.
-    pub(super) async fn open(&mut self) -> Result<(), Missing> {
+    /// Begins to watch. Without an error in the `Err`, no daemon runs.
+    pub(crate) async fn open(&mut self) -> Result<(), Option<CliError>> {
         let found;
         let (client, outside) = match &self.whom {
             Whom::Store(client, scheme) => (&**client, Some(*scheme)),
             Whom::DaemonIn(folder) => {
                 let daemon = Daemon::that_runs_in(folder, &self.config, &self.environment)?;
-                found = ApiClient::Daemon(daemon.ok_or(Missing::NoDaemon)?);
+                found = ApiClient::Daemon(daemon.ok_or(None)?);
                 (&found, None)
             }
         };
@@ -88,35 +62,37 @@ impl Feed {
                 "a daemon has the store, and does not answer within {} s: look at its log",
                 OPEN_WAIT.as_secs()
             );
-            return Err(CliError::new(Exit::Store, what).into());
+            return Err(Some(CliError::new(Exit::Store, what)));
         };
         let stream = opened.map_err(CliError::from)?;
-        self.pictures = Some(Pictures { stream, rest: Vec::new(), outside });
+        self.snapshots = Some(Snapshots { stream, rest: Vec::new(), outside });
         Ok(())
     }
 
     /// The next snapshot. A daemon that is started later, or again, is found.
-    async fn next(&mut self) -> Result<Snapshot, Missing> {
+    async fn next(&mut self) -> Result<TakenSnapshot, Missing> {
         loop {
-            if let Some(pictures) = &mut self.pictures
-                && let Some(picture) = pictures.next().await
+            if let Some(snapshots) = &mut self.snapshots
+                && let Some(snapshot) = snapshots.next().await
             {
-                return Ok(picture);
+                return Ok(snapshot);
             }
-            self.pictures = None;
+            self.snapshots = None;
             tokio::time::sleep(AGAIN).await;
-            self.open().await?;
+            if let Err(missing) = self.open().await {
+                return Err(missing.map_or(Missing::NoDaemon, |error| Missing::Error(error.what)));
+            }
         }
     }
 
     /// Sends snapshots until the receiver is dropped.
-    pub(super) async fn tell(mut self, seen: mpsc::Sender<Result<Snapshot, Missing>>) {
-        while seen.send(self.next().await).await.is_ok() {}
+    pub(crate) async fn send(mut self, snapshots: mpsc::Sender<Result<TakenSnapshot, Missing>>) {
+        while snapshots.send(self.next().await).await.is_ok() {}
     }
 }
 
-/// The pictures of a stream, one after the other.
-struct Pictures {
+/// The snapshots of a stream, one after the other.
+struct Snapshots {
     stream: Stream,
     /// What has come of the next event.
     rest: Vec<u8>,
@@ -124,14 +100,14 @@ struct Pictures {
     outside: Option<Scheme>,
 }
 
-impl Pictures {
+impl Snapshots {
     /// Nothing, when the stream has ended.
-    async fn next(&mut self) -> Option<Snapshot> {
+    async fn next(&mut self) -> Option<TakenSnapshot> {
         loop {
             if let Some(end) = self.rest.windows(2).position(|two| two == b"\n\n") {
                 let event: Vec<u8> = self.rest.drain(..end + 2).collect();
                 match read(&event, self.outside) {
-                    Some(picture) => return Some(picture),
+                    Some(snapshot) => return Some(snapshot),
                     None => continue,
                 }
             }
@@ -146,15 +122,24 @@ impl Pictures {
     }
 }
 
-/// The picture in an event, if there is one in it.
-fn read(event: &[u8], outside: Option<Scheme>) -> Option<Snapshot> {
+/// The snapshot in an event, if there is one in it.
+fn read(event: &[u8], outside: Option<Scheme>) -> Option<TakenSnapshot> {
     let text = std::str::from_utf8(event).ok()?;
-    let told = text.lines().find_map(|line| line.strip_prefix("data: "))?;
-    let mut told = serde_json::from_str(told).ok()?;
+    let snapshot = text.lines().find_map(|line| line.strip_prefix("data: "))?;
+    Some(from_outside(serde_json::from_str(snapshot).ok()?, outside))
+}
+
+/// A snapshot of a node, or of the store that this process has read.
+pub(crate) fn from_outside(mut snapshot: Snapshot, outside: Option<Scheme>) -> TakenSnapshot {
+    let source = match outside {
+        None => SnapshotSource::Node,
+        Some(Scheme::Embedded) => SnapshotSource::EmbeddedStore,
+        Some(_) => SnapshotSource::SharedStore,
+    };
     if let Some(scheme) = outside {
-        from_outside(&mut told, scheme);
+        snapshot.store.kind = Some(scheme.word().into());
     }
-    serde_json::from_value(told).ok()
+    TakenSnapshot::new(snapshot, source)
 }
 
 #[cfg(test)]
@@ -169,10 +154,10 @@ mod tests {
         let config = config_with(&[&format!("store.url=embedded:{}", dir.display())]);
         let mut feed = Feed::of(&config, &Environment::default()).await.unwrap();
         let missing = feed.open().await.unwrap_err();
-        assert!(missing.words().contains("start `quittance serve`"), "{missing:?}");
+        assert!(missing.is_none(), "{missing:?}");
         assert!(!dir.exists());
         let store = quittance_store_embedded::EmbeddedStore::open(&dir).unwrap();
-        assert!(matches!(feed.open().await, Err(Missing::NoDaemon)), "another command has it");
+        assert!(matches!(feed.open().await, Err(None)), "another command has it");
         drop(store);
     }
 

@@ -1,11 +1,9 @@
 //! The terminal: taken over while `top` runs, and restored at the end, also after an error.
 
-use super::draw::View;
-use super::feed::{AGAIN, Feed, Missing};
-use crate::exit::{CliError, Exit};
-use crate::interruption::Interruption;
+use crate::{Missing, TakenSnapshot, View};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,6 +14,8 @@ use tokio::time::Instant;
 const KEY_WAIT: Duration = Duration::from_millis(100);
 /// Pictures come each second, or each third while the store does not answer: a daemon that shows none for longer hangs.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
+/// How often time passes on the screen while no snapshot comes.
+const TICK: Duration = Duration::from_secs(1);
 /// Keys that are not handled yet.
 const KEYS_MAX: usize = 64;
 
@@ -23,18 +23,12 @@ const KEYS_MAX: usize = 64;
 struct Screen(DefaultTerminal);
 
 impl Screen {
-    fn take() -> Result<Self, CliError> {
-        let taken = ratatui::try_init();
-        taken
-            .map(Self)
-            .map_err(|error| CliError::new(Exit::NotWritten, format!("the terminal cannot be used: {error}")))
+    fn take() -> io::Result<Self> {
+        ratatui::try_init().map(Self)
     }
 
-    fn draw(&mut self, view: &View) -> Result<(), CliError> {
-        let drawn = self.0.draw(|frame| view.draw(frame));
-        drawn
-            .map(drop)
-            .map_err(|error| CliError::new(Exit::NotWritten, format!("the terminal is gone: {error}")))
+    fn draw(&mut self, view: &View) -> io::Result<()> {
+        self.0.draw(|frame| view.draw(frame)).map(drop)
     }
 }
 
@@ -77,13 +71,14 @@ impl Drop for Keys {
 
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KeyAction {
+pub enum KeyAction {
     Leave,
     Interrupt,
     Draw,
 }
 
-pub(super) fn attend(view: &mut View, event: &Event) -> Option<KeyAction> {
+/// Handles a key, or another event of the terminal.
+pub fn attend(view: &mut View, event: &Event) -> Option<KeyAction> {
     let Event::Key(key) = event else {
         return matches!(event, Event::Resize(..)).then_some(KeyAction::Draw);
     };
@@ -110,44 +105,42 @@ pub(super) fn attend(view: &mut View, event: &Event) -> Option<KeyAction> {
     }
 }
 
-pub(super) async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
-    let mut interrupted = std::pin::pin!(Interruption::listen()?.came());
-    let has_colours = std::env::var_os("NO_COLOR").is_none();
-    let mut view = View { has_colours, ..View::default() };
-    match feed.open().await {
-        Ok(()) => {}
-        // Waiting does not help: a person must fix it.
-        Err(Missing::CliError(error)) if error.exit != Exit::Store => return Err(error),
-        Err(missing) => view.miss(missing),
+/// Shows the snapshots until the user leaves or no more come. Whether the user interrupted it with Ctrl-C. The terminal is restored
+/// when this future is dropped.
+pub async fn watch(
+    missing: Option<Missing>,
+    mut snapshots: mpsc::Receiver<Result<TakenSnapshot, Missing>>,
+) -> io::Result<bool> {
+    let mut view = View { has_colours: std::env::var_os("NO_COLOR").is_none(), ..View::default() };
+    if let Some(missing) = missing {
+        view.miss(missing);
     }
     let mut screen = Screen::take()?;
     let mut keys = Keys::listen();
-    let (sender, mut seen) = mpsc::channel(1);
-    let mut telling = std::pin::pin!(feed.tell(sender));
-    let (mut ticks, mut heard) = (tokio::time::interval(AGAIN), Instant::now());
+    let (mut ticks, mut received) = (tokio::time::interval(TICK), Instant::now());
     screen.draw(&view)?;
     loop {
-        let wish = tokio::select! {
-            exit = &mut interrupted => return Ok(exit),
+        let action = tokio::select! {
             key = keys.events.recv() => match key {
                 Some(event) => attend(&mut view, &event),
-                None => return Ok(Exit::Done),
+                None => return Ok(false),
             },
-            () = &mut telling => return Ok(Exit::Done),
-            Some(picture) = seen.recv() => {
-                match picture {
-                    Ok(picture) => {
-                        heard = Instant::now();
-                        view.show(picture);
+            snapshot = snapshots.recv() => {
+                match snapshot {
+                    Some(Ok(taken)) => {
+                        received = Instant::now();
+                        view.show(taken);
                     }
-                    Err(missing) => view.miss(missing),
+                    Some(Err(missing)) => view.miss(missing),
+                    None => return Ok(false),
                 }
                 Some(KeyAction::Draw)
             }
             _ = ticks.tick() => {
-                let silent = heard.elapsed();
+                let silent = received.elapsed();
                 if view.missing.is_none() && silent >= SILENT_AFTER {
-                    view.miss(CliError::new(Exit::Store, "the daemon has the store and tells nothing: look at its log").into());
+                    let what = "the daemon has the store and sends nothing: look at its log";
+                    view.miss(Missing::Error(what.into()));
                 }
                 view.missing.is_some().then(|| {
                     view.wait(silent);
@@ -155,9 +148,9 @@ pub(super) async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
                 })
             }
         };
-        match wish {
-            Some(KeyAction::Leave) => return Ok(Exit::Done),
-            Some(KeyAction::Interrupt) => return Ok(Exit::Interrupted),
+        match action {
+            Some(KeyAction::Leave) => return Ok(false),
+            Some(KeyAction::Interrupt) => return Ok(true),
             Some(KeyAction::Draw) => screen.draw(&view)?,
             None => {}
         }

@@ -10,20 +10,23 @@ const NAME: &str = "daemon.at";
 /// A number and an address.
 const BYTES_MAX: u64 = 128;
 
-pub(crate) struct AddressFile {
+/// The file of one store.
+#[derive(Debug)]
+pub struct AddressFile {
     path: PathBuf,
     /// Locked while the process that wrote it runs.
     written: Option<File>,
 }
 
 impl AddressFile {
-    pub(crate) fn of(dir: &Path) -> Self {
+    #[must_use]
+    pub fn of(dir: &Path) -> Self {
         Self { path: dir.join(NAME), written: None }
     }
 
     /// Written whole under another name first: half an address would be believed. Nothing is lost if it does not
     /// outlive a power cut, because the process does not either.
-    pub(crate) fn write(&mut self, at: SocketAddr) -> io::Result<()> {
+    pub fn write(&mut self, at: SocketAddr) -> io::Result<()> {
         let draft = self.path.with_extension("new");
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -38,21 +41,23 @@ impl AddressFile {
     }
 
     /// Where this process listens, if it is a daemon.
-    pub(crate) fn read(&self, pid: u32) -> Option<SocketAddr> {
+    #[must_use]
+    pub fn read(&self, pid: u32) -> Option<SocketAddr> {
         let (process, address) = parse(File::open(&self.path).ok()?)?;
         (process == pid).then_some(address)
     }
 
     /// The address, if the process that wrote it still runs. The store's own lock is not touched, so this never keeps a process from
     /// opening the store.
-    pub(crate) fn read_if_held(&self) -> Option<SocketAddr> {
+    #[must_use]
+    pub fn read_if_held(&self) -> Option<SocketAddr> {
         let file = File::open(&self.path).ok()?;
         let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         is_held.then(|| parse(file))?.map(|(_, address)| address)
     }
 
     /// An error is ignored: without its process, the file is not believed.
-    pub(crate) fn take_away(&self) {
+    pub fn take_away(&self) {
         _ = std::fs::remove_file(&self.path);
     }
 }

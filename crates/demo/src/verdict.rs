@@ -1,10 +1,10 @@
-//! The judge: holds what the engine wrote down, and what it told its callers, against what the provider really took. It
+//! The judge: holds what the engine wrote down, and what its callers got, against what the provider really took. It
 //! trusts the ledger, and shares no rule with the engine.
 
-use super::Plan;
-use super::captcha::mark;
-use super::report::{Ends, Report};
-use super::storm::Evidence;
+use crate::DemoPlan;
+use crate::captcha::mark;
+use crate::demo_report::{DemoReport, RequestOutcomes};
+use crate::workers::DemoEvidence;
 use quittance::lifecycle::{Attempt, Order, Phase, Progress, TimelineEvent, Value as Param};
 use quittance_mock_provider::{LedgerTask, LedgerValue};
 use serde_json::Value;
@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One captcha, seen from both sides.
 #[derive(Default)]
-struct Case<'a> {
+struct CaptchaCase<'a> {
     orders: Vec<&'a Order>,
     taken: Vec<&'a LedgerTask>,
 }
 
-pub(crate) fn judge(plan: Plan, evidence: &Evidence) -> Report {
+pub(crate) fn judge(plan: DemoPlan, evidence: &DemoEvidence) -> DemoReport {
     let mut breaches = Vec::new();
     let cases = cases(plan, evidence, &mut breaches);
     let mut taken_in_doubt = 0;
@@ -34,9 +34,9 @@ pub(crate) fn judge(plan: Plan, evidence: &Evidence) -> Report {
         breaches.push(format!("never lost: {} records cannot be read", evidence.unreadable));
     }
     let price = |captcha: u32| price_of(plan, captcha, &cases);
-    let without = evidence.told.iter().map(|(captcha, _)| price(*captcha)).sum();
+    let without = evidence.outcomes.iter().map(|(captcha, _)| price(*captcha)).sum();
     let totals = &evidence.ledger.totals;
-    Report {
+    DemoReport {
         plan,
         took: evidence.took,
         kills: evidence.kills,
@@ -68,9 +68,13 @@ fn mark_in(page: Option<&str>, instructions: Option<&str>) -> String {
     host.or(instructions).unwrap_or_default().to_owned()
 }
 
-fn cases<'a>(plan: Plan, evidence: &'a Evidence, breaches: &mut Vec<String>) -> BTreeMap<String, Case<'a>> {
-    let mut cases: BTreeMap<String, Case<'_>> =
-        (0..plan.captchas).map(|captcha| (mark(plan.seed, captcha), Case::default())).collect();
+fn cases<'a>(
+    plan: DemoPlan,
+    evidence: &'a DemoEvidence,
+    breaches: &mut Vec<String>,
+) -> BTreeMap<String, CaptchaCase<'a>> {
+    let mut cases: BTreeMap<String, CaptchaCase<'_>> =
+        (0..plan.captchas).map(|captcha| (mark(plan.seed, captcha), CaptchaCase::default())).collect();
     for order in &evidence.orders {
         let mark = mark_in(text(order, "pageurl"), text(order, "textinstructions"));
         match cases.get_mut(&mark) {
@@ -93,7 +97,7 @@ fn cases<'a>(plan: Plan, evidence: &'a Evidence, breaches: &mut Vec<String>) -> 
 }
 
 /// Whether every payment for one captcha is accounted for. Says how many were made in doubt, beyond what the engine knows.
-fn paid_once(mark: &str, case: &Case<'_>, breaches: &mut Vec<String>) -> u64 {
+fn paid_once(mark: &str, case: &CaptchaCase<'_>, breaches: &mut Vec<String>) -> u64 {
     let attempts = || case.orders.iter().flat_map(|order| &order.attempts);
     let in_doubt = |attempt: &&Attempt| {
         !attempt.accepted && matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. })
@@ -122,7 +126,7 @@ fn paid_once(mark: &str, case: &Case<'_>, breaches: &mut Vec<String>) -> u64 {
     taken.saturating_sub(known) as u64
 }
 
-fn usage_equals_ledger(evidence: &Evidence, taken_in_doubt: u64, breaches: &mut Vec<String>) {
+fn usage_equals_ledger(evidence: &DemoEvidence, taken_in_doubt: u64, breaches: &mut Vec<String>) {
     let usage = &evidence.usage;
     let taken = evidence.ledger.totals.accepted;
     if usage.paid + taken_in_doubt != taken {
@@ -164,25 +168,25 @@ fn answered(order: &Order) -> impl Iterator<Item = &str> {
             && matches!(attempt.progress, Progress::Answered | Progress::Surplus { .. })
     });
     own.filter_map(|attempt| {
-        let told = order.timeline.entries.iter().find_map(|entry| match &entry.event {
+        let task_of = order.timeline.entries.iter().find_map(|entry| match &entry.event {
             TimelineEvent::Accepted { attempt: number, task } if *number == attempt.number => {
                 Some(task.as_str())
             }
             _ => None,
         });
-        attempt.task.as_deref().or(told)
+        attempt.task.as_deref().or(task_of)
     })
 }
 
 /// How the requests ended. Every answer must be one that the provider gave for this very captcha.
 fn ends(
-    plan: Plan,
-    evidence: &Evidence,
-    cases: &BTreeMap<String, Case<'_>>,
+    plan: DemoPlan,
+    evidence: &DemoEvidence,
+    cases: &BTreeMap<String, CaptchaCase<'_>>,
     breaches: &mut Vec<String>,
-) -> Ends {
-    let mut ends = Ends::default();
-    for (captcha, event) in &evidence.told {
+) -> RequestOutcomes {
+    let mut ends = RequestOutcomes::default();
+    for (captcha, event) in &evidence.outcomes {
         let mark = mark(plan.seed, *captcha);
         let Some(event) = event else {
             ends.nothing += 1;
@@ -203,9 +207,9 @@ fn ends(
             *ends.otherwise.entry(code).or_insert(0) += 1;
         }
     }
-    ends.nothing += u64::from(plan.requests) - evidence.told.len() as u64;
+    ends.nothing += u64::from(plan.requests) - evidence.outcomes.len() as u64;
     if ends.nothing > 0 {
-        breaches.push(format!("never lost: {} requests were told nothing at all", ends.nothing));
+        breaches.push(format!("never lost: {} requests got no outcome at all", ends.nothing));
     }
     ends
 }
@@ -215,7 +219,7 @@ fn is_of(task: &LedgerTask, answer: &Value) -> bool {
 }
 
 /// What one answer costs, from what was paid for this captcha or for one like it.
-fn price_of(plan: Plan, captcha: u32, cases: &BTreeMap<String, Case<'_>>) -> u64 {
+fn price_of(plan: DemoPlan, captcha: u32, cases: &BTreeMap<String, CaptchaCase<'_>>) -> u64 {
     let paid =
         |captcha: u32| cases.get(&mark(plan.seed, captcha))?.taken.first().map(|task| task.price_micros);
     paid(captcha)

@@ -1,10 +1,9 @@
 //! The storm: workers ask for what they need while the provider misbehaves and the engine is killed; then calm, until
 //! everything has settled, and the evidence is gathered.
 
-use super::engine::{Ask, Bid, Finished, KEY_VARIABLE, Keeper};
-use super::{Plan, captcha};
-use crate::exit::{CliError, Exit};
-use crate::output;
+use crate::DemoError;
+use crate::engine_process::{AskedOrder, EngineCommand, EngineKeeper, EngineSummary, KEY_VARIABLE};
+use crate::{DemoPlan, captcha};
 use quittance::lifecycle::{Counters, Order};
 use quittance::{Day, Quittance, Which};
 use quittance_mock_provider::{
@@ -22,17 +21,15 @@ use tokio::time::Instant;
 
 /// A key like any other; it opens nothing outside of this demo.
 const KEY: &str = "d3m0d3m0d3m0d3m0d3m0d3m0d3m0d3m0";
-/// How often a worker asks again when it is told that this is what to do.
+/// How often a worker asks again, if the error says that it should.
 const TRIES_MAX: u32 = 5;
 /// How long the calm may take: longer than any order may.
 const CALM_MAX: Duration = Duration::from_secs(120);
-/// How often a person is told how far it is, where a line cannot move.
-const TOLD_EVERY: Duration = Duration::from_secs(2);
 
 /// What the judge gets to see.
-pub(crate) struct Evidence {
+pub(crate) struct DemoEvidence {
     /// What became of each request: which captcha it was for, and the last event.
-    pub(crate) told: Vec<(u32, Option<Value>)>,
+    pub(crate) outcomes: Vec<(u32, Option<Value>)>,
     pub(crate) ledger: Ledger,
     pub(crate) orders: Vec<Arc<Order>>,
     pub(crate) unreadable: usize,
@@ -43,46 +40,48 @@ pub(crate) struct Evidence {
     pub(crate) took: Duration,
 }
 
-pub(crate) async fn run(plan: Plan) -> Result<Evidence, CliError> {
+pub(crate) async fn run(
+    plan: DemoPlan,
+    program: &Path,
+    callback_port: u16,
+    progress: &mut (dyn FnMut(&str) + Send),
+) -> Result<DemoEvidence, DemoError> {
     let began = Instant::now();
-    let room = tempfile::Builder::new()
+    let folder = tempfile::Builder::new()
         .prefix("quittance-demo-")
         .tempdir()
-        .map_err(|error| CliError::new(Exit::Store, format!("no temporary folder could be made: {error}")))?;
+        .map_err(|error| DemoError::Store(format!("no temporary folder could be made: {error}")))?;
     let mock = MockProvider::start(provider(plan)).await.map_err(|error| {
-        CliError::new(Exit::Bad, format!("the mock provider could not listen on loopback: {error}"))
+        DemoError::engine(format!("the mock provider could not listen on loopback: {error}"))
     })?;
-    let config = room.path().join("quittance.toml");
-    let callbacks = crate::mock_setup::free_port()
-        .map_err(|error| CliError::new(Exit::Bad, format!("there is no free port on loopback: {error}")))?;
-    std::fs::write(&config, engine_config(room.path(), callbacks, mock.address())).map_err(|error| {
-        CliError::new(Exit::Store, format!("the temporary folder cannot be written: {error}"))
-    })?;
-    let keeper = Keeper::start(&config, KEY)?;
-    let (bids, received) = mpsc::channel(1024);
+    let config = folder.path().join("quittance.toml");
+    std::fs::write(&config, engine_config(folder.path(), callback_port, mock.address()))
+        .map_err(|error| DemoError::Store(format!("the temporary folder cannot be written: {error}")))?;
+    let keeper = EngineKeeper::start(program, &config, KEY)?;
+    let (commands, received) = mpsc::channel(1024);
     // A set, so that the tasks end when it is dropped.
     let mut keeping = tokio::task::JoinSet::new();
     keeping.spawn(keeper.keep(received));
-    let told = work(plan, &bids, &mock).await;
+    let outcomes = work(plan, &commands, &mock, progress).await;
     mock.set_faults(Faults::default());
-    _ = bids.send(Bid::Finish).await;
+    _ = commands.send(EngineCommand::Finish).await;
     let finished = tokio::time::timeout(CALM_MAX, keeping.join_next()).await;
-    let Finished { done, kills } = match finished {
+    let EngineSummary { done, kills } = match finished {
         Ok(Some(Ok(finished))) => finished?,
-        Ok(None) => return Err(CliError::new(Exit::Bad, "the engine was not kept")),
+        Ok(None) => return Err(DemoError::engine("the engine was not kept")),
         Ok(Some(Err(error))) => {
-            return Err(CliError::new(Exit::Bad, format!("the demo itself failed: {error}")));
+            return Err(DemoError::engine(format!("the demo itself failed: {error}")));
         }
-        Err(_) => return Err(CliError::new(Exit::Bad, "the engine did not come to an end: orders hang")),
+        Err(_) => return Err(DemoError::engine("the engine did not come to an end: orders hang")),
     };
     let ledger = mock.ledger();
     mock.stop().await;
-    let (orders, unreadable, usage) = read_store(&room.path().join("store")).await?;
-    Ok(Evidence { told, ledger, orders, unreadable, usage, done, kills, took: began.elapsed() })
+    let (orders, unreadable, usage) = read_store(&folder.path().join("store")).await?;
+    Ok(DemoEvidence { outcomes, ledger, orders, unreadable, usage, done, kills, took: began.elapsed() })
 }
 
 /// Short of slots, and everything goes wrong now and then; but solves take a blink, so that the demo is short.
-fn provider(plan: Plan) -> Settings {
+fn provider(plan: DemoPlan) -> Settings {
     let mut faults = Faults::storm();
     faults.hang_ms = 1_500;
     // It asks for a pause of 10 s, which is obeyed: longer than the whole storm.
@@ -110,8 +109,8 @@ fn provider(plan: Plan) -> Settings {
 }
 
 /// Every span is a fraction of what it is in life, as the solves are; nothing else is special.
-fn engine_config(room: &Path, callbacks: u16, provider: SocketAddr) -> String {
-    let store = Value::from(format!("embedded:{}", room.join("store").display()));
+fn engine_config(folder: &Path, callbacks: u16, provider: SocketAddr) -> String {
+    let store = Value::from(format!("embedded:{}", folder.join("store").display()));
     format!(
         r#"listen = "127.0.0.1:{callbacks}"
 public_url = "http://127.0.0.1:{callbacks}"
@@ -134,7 +133,7 @@ retry_share = 1.0
 retry_burst = 10000
 retry_trickle = "10ms"
 
-# The storm makes this code up; a person who watches a demo need not be told of it.
+# The storm makes this code up; it needs no warning.
 [provider.faults]
 ERROR_BLUE_MOON = "busy"
 
@@ -186,7 +185,7 @@ p50 = "300ms"
 p95 = "600ms"
 p99 = "1s"
 
-# What the mock provider takes; callbacks tell no price.
+# What the mock provider takes; callbacks have no price.
 [prices]
 recaptcha_v2 = 0.00299
 turnstile = 0.00299
@@ -196,56 +195,63 @@ image = 0.0005
 }
 
 /// The workers, each asking for one thing after the other, and the one who kills the engine as the work goes on.
-async fn work(plan: Plan, bids: &mpsc::Sender<Bid>, mock: &MockProvider) -> Vec<(u32, Option<Value>)> {
+async fn work(
+    plan: DemoPlan,
+    commands: &mpsc::Sender<EngineCommand>,
+    mock: &MockProvider,
+    progress: &mut (dyn FnMut(&str) + Send),
+) -> Vec<(u32, Option<Value>)> {
     let asked = Arc::new(captcha::requests(plan));
     let next = Arc::new(AtomicU32::new(0));
     let (ended, mut endings) = mpsc::channel(1024);
     for _ in 0..plan.workers {
-        let (asked, next, bids, ended) = (Arc::clone(&asked), Arc::clone(&next), bids.clone(), ended.clone());
+        let (asked, next, commands, ended) =
+            (Arc::clone(&asked), Arc::clone(&next), commands.clone(), ended.clone());
         tokio::spawn(async move {
             loop {
                 let request = next.fetch_add(1, Ordering::Relaxed);
                 let Some(captcha) = asked.get(request as usize).copied() else { return };
-                let told = ask(plan, &bids, captcha, request).await;
-                if ended.send((captcha, told)).await.is_err() {
+                let outcome = ask(plan, &commands, captcha, request).await;
+                if ended.send((captcha, outcome)).await.is_err() {
                     return;
                 }
             }
         });
     }
     drop(ended);
-    let mut progress = output::Progress::start(&format!("Storm, seed {}", plan.seed));
-    let mut told = Vec::with_capacity(plan.requests as usize);
-    let (mut kills, mut told_at) = (0, Instant::now());
+    let mut outcomes = Vec::with_capacity(plan.requests as usize);
+    let mut kills = 0;
     while let Some(ending) = endings.recv().await {
-        told.push(ending);
+        outcomes.push(ending);
         // Spread over the storm: after a third, two thirds, and so on.
-        let share = told.len() * (plan.kills as usize + 1) / plan.requests as usize;
+        let share = outcomes.len() * (plan.kills as usize + 1) / plan.requests as usize;
         if share > kills && kills < plan.kills as usize {
             kills += 1;
-            _ = bids.send(Bid::Kill).await;
+            _ = commands.send(EngineCommand::Kill).await;
         }
-        if told_at.elapsed() >= TOLD_EVERY || output::moves() {
-            told_at = Instant::now();
-            let paid = mock.totals().accepted;
-            progress.tell(&format!(
-                "{} of {} requests ended, {paid} paid for, engine killed {kills} times",
-                told.len(),
-                plan.requests
-            ));
-        }
+        let paid = mock.totals().accepted;
+        progress(&format!(
+            "{} of {} requests ended, {paid} paid for, engine killed {kills} times",
+            outcomes.len(),
+            plan.requests
+        ));
     }
-    told
+    outcomes
 }
 
-async fn ask(plan: Plan, bids: &mpsc::Sender<Bid>, captcha: u32, request: u32) -> Option<Value> {
+async fn ask(
+    plan: DemoPlan,
+    commands: &mpsc::Sender<EngineCommand>,
+    captcha: u32,
+    request: u32,
+) -> Option<Value> {
     let mut last = None;
     for _ in 0..TRIES_MAX {
-        let (told, answer) = oneshot::channel();
+        let (event_to, answer) = oneshot::channel();
         let line = captcha::order(plan, captcha, request).to_string();
-        bids.send(Bid::Ask(Ask { id: request.into(), line, told })).await.ok()?;
+        commands.send(EngineCommand::Ask(AskedOrder { id: request.into(), line, event_to })).await.ok()?;
         let event = answer.await.ok()?;
-        // What every client does when it is told so: an answer that has expired, or a time that is up, is asked for again.
+        // What every client does then: an answer that has expired, or a time that is up, is asked for again.
         let again = matches!(event["error"]["code"].as_str(), Some("expired" | "not_yet" | "store"));
         last = Some(event);
         if !again {
@@ -256,8 +262,8 @@ async fn ask(plan: Plan, bids: &mpsc::Sender<Bid>, captcha: u32, request: u32) -
 }
 
 /// What the engine left on disk, read as the next process would.
-async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Counters), CliError> {
-    let store_error = |error: &dyn std::error::Error| CliError::of(Exit::Store, error);
+async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Counters), DemoError> {
+    let store_error = |error: &dyn std::error::Error| DemoError::Store(error.to_string());
     let node = Quittance::builder().embedded(store).open().await.map_err(|error| store_error(&error))?;
     let (mut orders, mut unreadable, mut after) = (Vec::new(), 0, None);
     loop {

@@ -1,7 +1,6 @@
-//! The engine of the demo: this same program as a process of its own, which takes orders as lines and can be killed like
-//! any other. A worker notices a kill only by the time: requests without an answer are sent again.
+//! The engine of the demo: `quittance solve --lines` as a process of its own, which can be killed like any other. A worker notices a kill only by the time: requests without an answer are sent again.
 
-use crate::exit::{CliError, Exit};
+use crate::DemoError;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,57 +15,62 @@ pub(crate) const KEY_VARIABLE: &str = "QUITTANCE_DEMO_KEY";
 const LINES_WAITING_MAX: usize = 10_000;
 
 /// A request, and where its answer is to go.
-pub(crate) struct Ask {
+pub(crate) struct AskedOrder {
     pub(crate) id: u64,
     pub(crate) line: String,
-    pub(crate) told: oneshot::Sender<Value>,
+    pub(crate) event_to: oneshot::Sender<Value>,
 }
 
-pub(crate) enum Bid {
-    Ask(Ask),
+pub(crate) enum EngineCommand {
+    Ask(AskedOrder),
     /// With SIGKILL, and a new one at once.
     Kill,
     /// No more requests come: end when no order is open.
     Finish,
 }
 
-/// What the engine said as its last word.
-pub(crate) struct Finished {
+/// The last event of the engine.
+pub(crate) struct EngineSummary {
     pub(crate) done: Value,
     pub(crate) kills: u32,
 }
 
 /// Keeps an engine running, and restarts it when it is killed, until it has finished.
-pub(crate) struct Keeper {
+pub(crate) struct EngineKeeper {
+    program: PathBuf,
     config: PathBuf,
     key: String,
-    running: Running,
-    pending: BTreeMap<u64, Ask>,
+    running: EngineProcess,
+    pending: BTreeMap<u64, AskedOrder>,
     kills: u32,
 }
 
-struct Running {
+struct EngineProcess {
     child: Child,
     lines_in: Option<mpsc::Sender<String>>,
     lines_out: mpsc::Receiver<String>,
 }
 
-impl Keeper {
-    pub(crate) fn start(config: &Path, key: &str) -> Result<Self, CliError> {
-        let running = Running::start(config, key)?;
-        Ok(Self { config: config.into(), key: key.into(), running, pending: BTreeMap::new(), kills: 0 })
+impl EngineKeeper {
+    pub(crate) fn start(program: &Path, config: &Path, key: &str) -> Result<Self, DemoError> {
+        let running = EngineProcess::start(program, config, key)?;
+        let (program, config, key) = (program.into(), config.into(), key.into());
+        Ok(Self { program, config, key, running, pending: BTreeMap::new(), kills: 0 })
     }
 
     /// Serves until `Finish`, and then until the engine has ended.
-    pub(crate) async fn keep(mut self, mut commands: mpsc::Receiver<Bid>) -> Result<Finished, CliError> {
+    pub(crate) async fn keep(
+        mut self,
+        mut commands: mpsc::Receiver<EngineCommand>,
+    ) -> Result<EngineSummary, DemoError> {
         let mut finishing = false;
         let mut done = None;
         loop {
             tokio::select! {
                 command = commands.recv(), if !finishing => match command {
-                    Some(Bid::Ask(ask)) => self.ask(ask).await,
-                    Some(Bid::Kill) => self.kill().await?,
-                    Some(Bid::Finish) | None => {
+                    Some(EngineCommand::Ask(ask)) => self.ask(ask).await,
+                    Some(EngineCommand::Kill) => self.kill().await?,
+                    Some(EngineCommand::Finish) | None => {
                         finishing = true;
                         self.running.lines_in = None;
                     }
@@ -74,7 +78,7 @@ impl Keeper {
                 line = self.running.lines_out.recv() => match line {
                     Some(line) => {
                         let event: Value = serde_json::from_str(&line).unwrap_or_default();
-                        if event["event"] == "done" { done = Some(event) } else { self.read_callback(event) }
+                        if event["event"] == "done" { done = Some(event) } else { self.pass_event(event) }
                     }
                     None => break,
                 },
@@ -82,58 +86,52 @@ impl Keeper {
         }
         let status = self.running.child.wait().await;
         match done {
-            Some(done) => Ok(Finished { done, kills: self.kills }),
+            Some(done) => Ok(EngineSummary { done, kills: self.kills }),
             None => {
                 let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                Err(CliError::new(
-                    Exit::Bad,
-                    format!("the engine ended by itself ({how}): what it said stands above"),
-                ))
+                Err(DemoError::engine(format!("the engine ended by itself ({how}): its messages are above")))
             }
         }
     }
 
-    async fn ask(&mut self, ask: Ask) {
-        self.running.say(ask.line.clone()).await;
+    async fn ask(&mut self, ask: AskedOrder) {
+        self.running.send(&ask.line).await;
         self.pending.insert(ask.id, ask);
     }
 
     /// Sends an event that ends a request to the worker that waits for it.
-    fn read_callback(&mut self, event: Value) {
+    fn pass_event(&mut self, event: Value) {
         if event["event"] == "accepted" {
             return;
         }
         if let Some(ask) = event["id"].as_u64().and_then(|id| self.pending.remove(&id)) {
             // The worker may have gone.
-            _ = ask.told.send(event);
+            _ = ask.event_to.send(event);
         }
     }
 
-    async fn kill(&mut self) -> Result<(), CliError> {
-        let io = |error: std::io::Error| {
-            CliError::new(Exit::Bad, format!("the engine could not be killed: {error}"))
-        };
+    async fn kill(&mut self) -> Result<(), DemoError> {
+        let io =
+            |error: std::io::Error| DemoError::engine(format!("the engine could not be killed: {error}"));
         self.running.child.start_kill().map_err(io)?;
         self.running.child.wait().await.map_err(io)?;
         self.kills += 1;
-        // What it said before it died was said.
+        // Events that it wrote before it died count.
         while let Some(line) = self.running.lines_out.recv().await {
-            self.read_callback(serde_json::from_str(&line).unwrap_or_default());
+            self.pass_event(serde_json::from_str(&line).unwrap_or_default());
         }
-        self.running = Running::start(&self.config, &self.key)?;
+        self.running = EngineProcess::start(&self.program, &self.config, &self.key)?;
         for ask in self.pending.values() {
-            self.running.say(ask.line.clone()).await;
+            self.running.send(&ask.line).await;
         }
         Ok(())
     }
 }
 
-impl Running {
-    fn start(config: &Path, key: &str) -> Result<Self, CliError> {
-        let not_started = |error: std::io::Error| {
-            CliError::new(Exit::Bad, format!("the engine could not be started: {error}"))
-        };
-        let program = std::env::current_exe().map_err(not_started)?;
+impl EngineProcess {
+    fn start(program: &Path, config: &Path, key: &str) -> Result<Self, DemoError> {
+        let not_started =
+            |error: std::io::Error| DemoError::engine(format!("the engine could not be started: {error}"));
         let mut command = Command::new(program);
         command.args(["solve", "--lines", "--settle", "--config"]).arg(config);
         // Nothing but the key of the demo: the settings of the user are not those of the demo.
@@ -142,7 +140,7 @@ impl Running {
         let mut child = command.spawn().map_err(not_started)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
-            return Err(CliError::new(Exit::Bad, "the engine has no pipes"));
+            return Err(DemoError::engine("the engine has no pipes"));
         };
         let (lines_in, to_write) = mpsc::channel(LINES_WAITING_MAX);
         let (read, lines_out) = mpsc::channel(LINES_WAITING_MAX);
@@ -151,10 +149,10 @@ impl Running {
         Ok(Self { child, lines_in: Some(lines_in), lines_out })
     }
 
-    async fn say(&self, line: String) {
+    async fn send(&self, line: &str) {
         if let Some(lines) = &self.lines_in {
             // An engine that is gone is asked again when it is back.
-            _ = lines.send(line).await;
+            _ = lines.send(line.to_owned()).await;
         }
     }
 }

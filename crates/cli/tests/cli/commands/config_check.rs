@@ -1,22 +1,53 @@
 //! `config check` finds what `serve` would refuse, all of it at once, and changes nothing.
 
-use super::check::CheckReport;
-use crate::test_config::Place;
-use serde_json::Value;
+use crate::commands::house::{CommandOutput, House};
+use serde_json::{Value, json};
+use std::path::PathBuf;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const PROVIDER: &str = "[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
 const TENANT: &str = "[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n";
 const POOL: &str = "[pools.login]\nkind = \"turnstile\"\nsize = 5\nparams = { sitekey = \"0x4A\", pageurl = \"https://example.com/\" }\n";
 
-/// What `config check --json` prints.
-fn report(place: &Place) -> Value {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (config, errors) = place.read().unwrap();
-    let report = runtime.block_on(CheckReport::of(&config, &errors));
-    serde_json::from_str(&report.render(true)).unwrap()
+/// A folder with a config file, and the variables of the commands in it.
+struct Place {
+    house: House,
+    variables: Vec<(String, String)>,
 }
 
+impl Place {
+    fn path(&self, name: &str) -> PathBuf {
+        self.house.path(name)
+    }
+
+    fn files(&self) -> usize {
+        std::fs::read_dir(self.house.path(".")).unwrap().count()
+    }
+
+    fn run(&self, args: &[&str]) -> CommandOutput {
+        let variables: Vec<_> =
+            self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.house.run_with(args, &variables)
+    }
+}
+
+fn place_with(file: &str, variables: &[(&str, &str)]) -> Place {
+    let house = House::new();
+    std::fs::write(house.path("quittance.toml"), file).unwrap();
+    let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    Place { house, variables }
+}
+
+/// What `config check --json` prints. The exit code says the same.
+#[track_caller]
+fn report(place: &Place) -> Value {
+    let output = place.run(&["config", "check", "--json"]);
+    let report = output.json();
+    assert_eq!(output.code, Some(if report["right"] == true { 0 } else { 4 }), "{report}");
+    report
+}
+
+#[track_caller]
 fn wrong(place: &Place) -> Vec<String> {
     let wrong = report(place)["wrong"].as_array().unwrap().clone();
     wrong.iter().map(|what| what.as_str().unwrap().to_owned()).collect()
@@ -35,11 +66,11 @@ fn finds(place: &Place, expected: &[&[&str]]) {
 }
 
 fn place(file: &str) -> Place {
-    Place::with_file(file).env(&[("K", KEY), ("T", KEY)])
+    place_with(file, &[("K", KEY), ("T", KEY)])
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn everything_that_is_wrong_is_reported_at_once() {
     let file = format!(
         "listen = \"here\"\npublic_rul = \"http://q.example.org\"\n[timing]\ndeadline = \"soon\"\np95 = \"1s\"\n\
          [targets]\nallow = [\"https://a.example\", \"b.example\", \"c.example:1\"]\n[[tenant]]\nname = \"t\"\n[store]\npassword_env = \"P\"\n\
@@ -63,8 +94,8 @@ fn everything_that_is_wrong_is_told_at_once() {
             &["`provider.m.ca_file`", "cannot be read"],
         ],
     );
-    let told = place(&file).load().unwrap_err().to_string();
-    assert_eq!(told.lines().count(), 10, "other commands tell all of it, too: {told}");
+    let other = place(&file).run(&["config", "show"]).exits(4).err;
+    assert_eq!(other.lines().count(), 10, "other commands report all of it, too: {other}");
     // A provider whose address is wrong has an address, and is there.
     let typo = PROVIDER.replace("https://two.example.com", "two.example.com");
     finds(&place(&format!("listen = \"127.0.0.1:0\"\n{typo}")), &[&["`provider.m.url`"]]);
@@ -106,7 +137,7 @@ fn what_serve_would_refuse_is_wrong() {
         let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         std::fs::write(place.path("broken.pem"), broken).unwrap();
         finds(&place, &[words]);
-        assert_eq!(std::fs::read_dir(place.folder()).unwrap().count(), 3, "nothing was made: {file}");
+        assert_eq!(place.files(), 3, "nothing was made: {file}");
     }
 }
 
@@ -134,7 +165,7 @@ fn a_pool_that_its_tenant_may_not_order_is_wrong() {
     ] {
         let place = place(&file);
         finds(&place, &[words]);
-        assert_eq!(std::fs::read_dir(place.folder()).unwrap().count(), 1, "nothing was made: {file}");
+        assert_eq!(place.files(), 1, "nothing was made: {file}");
     }
     finds(&place(&format!("{start}kinds = [\"turnstile\"]\nhosts = [\"*.example.org\"]\n{pool}")), &[]);
 }
@@ -164,22 +195,21 @@ fn http_and_https_cannot_share_an_address() {
 fn an_address_in_use_is_a_note_because_the_daemon_may_have_it() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = place(&format!("listen = \"{}\"\n{PROVIDER}", taken.local_addr().unwrap()));
-    let told = report(&place);
-    assert_eq!(told["right"], true, "{told}");
-    assert!(told["notes"].to_string().contains("another process listens there"), "{told}");
+    let found = report(&place);
+    assert_eq!(found["right"], true, "{found}");
+    assert!(found["notes"].to_string().contains("another process listens there"), "{found}");
 }
 
 #[test]
 fn a_configuration_that_is_right_says_so_to_scripts() {
     let key = "0123456789abcdef0123456789abcdef";
     let right = "public_url = \"http://q.example.org\"\n[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
-    let told = |file: &str, env: &[(&str, &str)]| -> serde_json::Value {
-        let place = Place::with_file(&format!("listen = \"127.0.0.1:0\"\n{file}")).env(env);
-        report(&place)
+    let report_of = |file: &str, env: &[(&str, &str)]| -> Value {
+        report(&place_with(&format!("listen = \"127.0.0.1:0\"\n{file}"), env))
     };
-    let said = told(right, &[("K", key)]);
-    assert_eq!((&said["right"], &said["notes"]), (&true.into(), &serde_json::json!([])), "{said}");
-    // Whatever `serve` would not start with is wrong, and all of it is told at once.
+    let found = report_of(right, &[("K", key)]);
+    assert_eq!((&found["right"], &found["notes"]), (&true.into(), &json!([])), "{found}");
+    // All that `serve` would not start with is wrong, and is reported at once.
     let admin = "[admin]\nkey_env = \"A\"\n[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n[tls]\ncert_file = \"c.pem\"\nkey_file = \"k.pem\"\n";
     let script = right.replace("two.example.com", "two.example.com/in.php");
     for (file, env, count, words) in [
@@ -188,14 +218,14 @@ fn a_configuration_that_is_right_says_so_to_scripts() {
         (script, vec![("K", key)], 1, "in.php"),
         (format!("{right}{admin}"), vec![("K", key), ("A", "abc"), ("T", "")], 3, "has 3 characters"),
     ] {
-        let said = told(&file, &env);
-        let wrong = said["wrong"].as_array().unwrap();
-        assert_eq!((&said["right"], wrong.len()), (&false.into(), count), "{said}");
-        assert!(wrong.iter().any(|what| what.as_str().unwrap().contains(words)), "{words}: {said}");
+        let found = report_of(&file, &env);
+        let wrong = found["wrong"].as_array().unwrap();
+        assert_eq!((&found["right"], wrong.len()), (&false.into(), count), "{found}");
+        assert!(wrong.iter().any(|what| what.as_str().unwrap().contains(words)), "{words}: {found}");
     }
     let wide =
         format!("{right}[targets]\nallow = [\"*\"]\n").replace("public_url = \"http://q.example.org\"\n", "");
-    let notes = told(&wide, &[("K", key)])["notes"].to_string();
+    let notes = report_of(&wide, &[("K", key)])["notes"].to_string();
     assert!(notes.contains("`targets.allow` has `*`") && notes.contains("paid twice"), "{notes}");
 }
 
@@ -213,7 +243,7 @@ fn a_file_of_this_node_that_serve_cannot_open_is_wrong() {
         let place = place(&format!("listen = \"127.0.0.1:0\"\n{PROVIDER}[store]\n{store}"));
         let path = place.path("data").join(name);
         std::fs::create_dir_all(&path).unwrap();
-        finds(&place, &[&[&format!("{} is a folder", path.display()), "move it away"]]);
+        finds(&place, &[&[&format!("data/{name} is a folder"), "move it away"]]);
         std::fs::remove_dir(&path).unwrap();
         std::fs::write(&path, "").unwrap();
         finds(&place, &[]);

@@ -8,36 +8,36 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
-/// How often is looked for what no order tells.
+/// How often is looked for what no order shows.
 const LOOK: Duration = Duration::from_secs(1);
 /// For how long after a failure the store counts as failing.
-const STORE_TROUBLE: Duration = Duration::from_secs(5);
+const STORE_FAILING: Duration = Duration::from_secs(5);
 
 /// How long a reason stands in the log before another one may follow: two may take turns.
 const WHY_SPAN: Duration = Duration::from_secs(5);
 
-/// How many orders are remembered of which something was told.
-const TOLD_MAX: usize = 256;
+/// How many orders are remembered of which something was logged.
+const LOGGED_MAX: usize = 256;
 
 #[derive(Default)]
 struct Known {
     is_paused: bool,
     store: KnownStore,
     failure: Option<ProviderFailure>,
-    /// How long the stories were of which something was told lately, the latest first.
-    told: VecDeque<(Key, usize)>,
+    /// How long the timelines were of which something was logged lately, the latest first.
+    logged: VecDeque<(Key, usize)>,
 }
 
-/// What was last told of the provider. Where every other submit fails it keeps failing: it is well again when it has
+/// What was last logged of the provider. Where every other submit fails it keeps failing: it is well again when it has
 /// been for a time.
 struct ProviderFailure {
     class: Signal,
-    told: Instant,
+    logged: Instant,
     last: Instant,
     has_worked_since: bool,
 }
 
-/// What was last told of the store, and when.
+/// What was last logged of the store, and when.
 #[derive(Default)]
 struct KnownStore {
     away: Option<(String, Instant)>,
@@ -51,10 +51,10 @@ enum StoreNews {
 
 impl KnownStore {
     /// What is worth a line, if `failure` is what ails it now.
-    fn read_callback(&mut self, failure: Option<String>, now: Instant) -> Option<StoreNews> {
+    fn news(&mut self, failure: Option<String>, now: Instant) -> Option<StoreNews> {
         let Some(why) = failure else { return self.away.take().map(|_| StoreNews::Well) };
-        if let Some((told, at)) = &self.away
-            && (*told == why || now.duration_since(*at) < WHY_SPAN)
+        if let Some((logged, at)) = &self.away
+            && (*logged == why || now.duration_since(*at) < WHY_SPAN)
         {
             return None;
         }
@@ -63,21 +63,21 @@ impl KnownStore {
     }
 }
 
-/// Runs for as long as the daemon does.
-pub(super) async fn tell_changes(gateway: Gateway) {
+/// Logs what a person looks for, for as long as the daemon runs.
+pub async fn log_changes(gateway: Gateway) {
     let mut commits = gateway.orders().commit_feed().watch();
     let mut look = tokio::time::interval(LOOK);
     let mut known = Known::default();
     loop {
         tokio::select! {
             committed = commits.recv() => match committed {
-                Ok(order) => known.tell_order(&order),
-                // Too much at once to tell each; what needs a person is among the dead letters all the same.
-                Err(RecvError::Lagged(missed)) => tracing::debug!(missed, "changes came faster than they are told"),
+                Ok(order) => known.log_order(&order),
+                // Too much at once to log each; what needs a person is among the dead letters all the same.
+                Err(RecvError::Lagged(missed)) => tracing::debug!(missed, "changes came faster than they are logged"),
                 Err(RecvError::Closed) => return std::future::pending().await,
             },
             _ = look.tick() => {
-                known.tell_state(&gateway);
+                known.log_state(&gateway);
                 if known.is_well_again(Instant::now()) {
                     tracing::info!("the provider takes orders again");
                 }
@@ -87,7 +87,7 @@ pub(super) async fn tell_changes(gateway: Gateway) {
 }
 
 impl Known {
-    fn tell_state(&mut self, gateway: &Gateway) {
+    fn log_state(&mut self, gateway: &Gateway) {
         let engine = gateway.orders().engine();
         let paused = engine.paused();
         match (&paused, self.is_paused) {
@@ -101,21 +101,21 @@ impl Known {
         }
         self.is_paused = paused.is_some();
         let failure = engine
-            .store_was_away(STORE_TROUBLE)
+            .store_was_away(STORE_FAILING)
             .then(|| engine.store_error().unwrap_or_else(|| "it did not say why".into()));
-        match self.store.read_callback(failure, Instant::now()) {
+        match self.store.news(failure, Instant::now()) {
             Some(StoreNews::Away(why)) => {
                 let why = why.escape_debug();
-                tracing::warn!(%why, "the store cannot be read or written; callers are told to come again");
+                tracing::warn!(%why, "the store cannot be read or written; callers are asked to retry");
             }
             Some(StoreNews::Well) => tracing::info!("the store is well again"),
             None => {}
         }
     }
 
-    fn tell_order(&mut self, order: &Order) {
+    fn log_order(&mut self, order: &Order) {
         let Some(last) = order.timeline.entries.last() else { return };
-        // The beat before a burial or a retry is the fault that led to it.
+        // The entry before a dead letter or a retry is the fault that led to it.
         let lately = order.timeline.entries.iter().rev().take_while(|entry| entry.at == last.at);
         let mut lately: Vec<&TimelineEvent> = lately.map(|entry| &entry.event).collect();
         let is_well = |event: &&TimelineEvent| {
@@ -126,7 +126,7 @@ impl Known {
         {
             failure.has_worked_since = true;
         }
-        let is_told = |event: &&TimelineEvent| {
+        let is_logged = |event: &&TimelineEvent| {
             matches!(
                 event,
                 TimelineEvent::Faulted { .. }
@@ -135,27 +135,27 @@ impl Known {
                     | TimelineEvent::WebhookFailed { .. }
             )
         };
-        if !lately.iter().any(is_told) {
+        if !lately.iter().any(is_logged) {
             return;
         }
-        // An order also changes without a word in its story: what was told of it is not told again.
+        // An order also changes without an entry in its timeline: what was logged of it is not logged again.
         let length = order.timeline.entries.len() + order.timeline.left_out as usize;
         let before =
-            self.told.iter().position(|(key, _)| *key == order.key).and_then(|at| self.told.remove(at));
-        lately.truncate(before.map_or(usize::MAX, |(_, told)| length.saturating_sub(told)));
-        self.told.truncate(TOLD_MAX - 1);
-        self.told.push_front((order.key, length));
+            self.logged.iter().position(|(key, _)| *key == order.key).and_then(|at| self.logged.remove(at));
+        lately.truncate(before.map_or(usize::MAX, |(_, logged)| length.saturating_sub(logged)));
+        self.logged.truncate(LOGGED_MAX - 1);
+        self.logged.push_front((order.key, length));
         for event in lately.into_iter().rev() {
-            self.tell_beat(order, event);
+            self.log_event(order, event);
         }
     }
 
-    fn tell_beat(&mut self, order: &Order, event: &TimelineEvent) {
+    fn log_event(&mut self, order: &Order, event: &TimelineEvent) {
         let (key, kind) = (order.key.short(), order.terms.kind.as_str());
         match event {
-            TimelineEvent::Faulted { fault, .. } => self.tell_trouble(fault.class.into(), &fault.code),
+            TimelineEvent::Faulted { fault, .. } => self.log_failure(fault.class.into(), &fault.code),
             TimelineEvent::LeftInDoubt { evidence, .. } => {
-                self.tell_trouble(Signal::InDoubt, &evidence.summary);
+                self.log_failure(Signal::InDoubt, &evidence.summary);
             }
             TimelineEvent::MovedToDeadLetters { cause } => tracing::warn!(
                 order = key, kind, tenant = order.terms.tenant, %cause, "a dead letter: a person must look"
@@ -172,23 +172,24 @@ impl Known {
         }
     }
 
-    fn tell_trouble(&mut self, class: Signal, what: &str) {
-        if self.is_new_trouble(class, Instant::now()) {
+    fn log_failure(&mut self, class: Signal, what: &str) {
+        if self.is_new_failure(class, Instant::now()) {
             tracing::warn!(class = class.name(), what = %what.escape_debug(), "the provider fails");
         }
     }
 
-    fn is_new_trouble(&mut self, class: Signal, now: Instant) -> bool {
+    fn is_new_failure(&mut self, class: Signal, now: Instant) -> bool {
         if matches!(class, Signal::Fault(FaultClass::Caller | FaultClass::Unsolvable)) {
             return false;
         }
         match &mut self.failure {
-            Some(known) if known.class == class || now.duration_since(known.told) < WHY_SPAN => {
+            Some(known) if known.class == class || now.duration_since(known.logged) < WHY_SPAN => {
                 (known.last, known.has_worked_since) = (now, false);
                 false
             }
             _ => {
-                self.failure = Some(ProviderFailure { class, told: now, last: now, has_worked_since: false });
+                self.failure =
+                    Some(ProviderFailure { class, logged: now, last: now, has_worked_since: false });
                 true
             }
         }
@@ -207,45 +208,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn why_the_store_is_away_is_told_once_and_again_when_it_changes_but_not_in_a_flood() {
+    fn why_the_store_is_away_is_logged_once_and_again_when_it_changes_but_not_in_a_flood() {
         let (mut known, start) = (KnownStore::default(), Instant::now());
-        let mut read_callback = |why: Option<&str>, after: u64| {
-            known.read_callback(why.map(Into::into), start + Duration::from_secs(after))
+        let mut news = |why: Option<&str>, after: u64| {
+            known.news(why.map(Into::into), start + Duration::from_secs(after))
         };
         let away = |why: &str| Some(StoreNews::Away(why.into()));
-        assert_eq!(read_callback(None, 0), None);
-        assert_eq!(read_callback(Some("refused"), 1), away("refused"));
-        assert_eq!(read_callback(Some("refused"), 60), None);
-        assert_eq!(read_callback(Some("full"), 61), away("full"));
-        assert_eq!(read_callback(Some("refused"), 62), None, "reasons that take turns");
-        assert_eq!(read_callback(Some("refused"), 66), away("refused"));
-        assert_eq!(read_callback(None, 67), Some(StoreNews::Well));
-        assert_eq!(read_callback(None, 68), None);
-        assert_eq!(
-            read_callback(Some("refused"), 69),
-            away("refused"),
-            "another failure, if for the same reason"
-        );
+        assert_eq!(news(None, 0), None);
+        assert_eq!(news(Some("refused"), 1), away("refused"));
+        assert_eq!(news(Some("refused"), 60), None);
+        assert_eq!(news(Some("full"), 61), away("full"));
+        assert_eq!(news(Some("refused"), 62), None, "reasons that take turns");
+        assert_eq!(news(Some("refused"), 66), away("refused"));
+        assert_eq!(news(None, 67), Some(StoreNews::Well));
+        assert_eq!(news(None, 68), None);
+        assert_eq!(news(Some("refused"), 69), away("refused"), "another failure, if for the same reason");
     }
 
     #[test]
-    fn a_provider_that_fails_now_and_then_is_in_trouble_once_until_it_has_been_well_for_a_while() {
+    fn a_provider_that_fails_now_and_then_is_failing_once_until_it_has_been_well_for_a_while() {
         let (mut known, start) = (Known::default(), Instant::now());
         let at = |second: u64| start + Duration::from_secs(second);
-        assert!(known.is_new_trouble(FaultClass::Busy.into(), at(0)));
+        assert!(known.is_new_failure(FaultClass::Busy.into(), at(0)));
         for second in 1..60 {
-            assert!(!known.is_new_trouble(FaultClass::Busy.into(), at(second)), "it was told");
+            assert!(!known.is_new_failure(FaultClass::Busy.into(), at(second)), "it was logged");
             known.failure.as_mut().unwrap().has_worked_since = true;
             assert!(!known.is_well_again(at(second)), "a fault a second");
         }
         assert!(known.is_well_again(at(65)));
         assert!(!known.is_well_again(at(66)), "once");
         assert!(
-            !known.is_new_trouble(FaultClass::Caller.into(), at(67)),
+            !known.is_new_failure(FaultClass::Caller.into(), at(67)),
             "that is nothing of the provider's"
         );
-        assert!(known.is_new_trouble(FaultClass::Unreachable.into(), at(68)));
-        assert!(!known.is_new_trouble(FaultClass::Busy.into(), at(69)), "reasons that take turns");
+        assert!(known.is_new_failure(FaultClass::Unreachable.into(), at(68)));
+        assert!(!known.is_new_failure(FaultClass::Busy.into(), at(69)), "reasons that take turns");
         assert!(!known.is_well_again(at(100)), "nothing has worked since");
     }
 }

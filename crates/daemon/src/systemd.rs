@@ -4,8 +4,9 @@ use quittance_config::Environment;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+/// The socket of systemd, if it started this process.
 #[derive(Debug, Default)]
-pub(crate) struct Systemd {
+pub struct Systemd {
     #[cfg(unix)]
     socket: Option<std::os::unix::net::UnixDatagram>,
     /// How often it wants to hear that we are alive.
@@ -14,7 +15,8 @@ pub(crate) struct Systemd {
 
 impl Systemd {
     /// From the environment; a socket that cannot be reached is the same as none.
-    pub(crate) fn of(environment: &Environment) -> Self {
+    #[must_use]
+    pub fn of(environment: &Environment) -> Self {
         let number = |name| environment.get(name).and_then(|text| text.parse::<u64>().ok());
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         Self {
@@ -24,19 +26,21 @@ impl Systemd {
         }
     }
 
-    pub(super) fn tell(&self, state: &str) {
+    /// Sends a message; without systemd, nothing is sent.
+    pub fn tell(&self, state: &str) {
         #[cfg(unix)]
         if let Some(socket) = &self.socket
             && let Err(error) = socket.send(state.as_bytes())
         {
-            tracing::debug!("systemd could not be told {state}: {error}");
+            tracing::debug!("{state} could not be sent to systemd: {error}");
         }
         #[cfg(not(unix))]
         let _ = state;
     }
 
     /// Rings twice in the time after which we would be thought dead.
-    pub(super) fn watchdog(&self) -> Watchdog {
+    #[must_use]
+    pub fn watchdog(&self) -> Watchdog {
         Watchdog(self.timeout.map(|timeout| {
             let mut interval = interval_at(Instant::now(), timeout / 2);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -45,10 +49,13 @@ impl Systemd {
     }
 }
 
-pub(super) struct Watchdog(Option<Interval>);
+/// When the next message for the watchdog is due.
+#[derive(Debug)]
+pub struct Watchdog(Option<Interval>);
 
 impl Watchdog {
-    pub(super) async fn due(&mut self) {
+    /// Waits until it is due; without a watchdog, for ever.
+    pub async fn due(&mut self) {
         match &mut self.0 {
             Some(interval) => _ = interval.tick().await,
             None => std::future::pending().await,

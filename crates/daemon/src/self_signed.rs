@@ -1,9 +1,7 @@
 //! A certificate for development: a small authority of our own that vouches for localhost. It is kept in a folder, so
 //! that clients who were pointed to it once go on trusting it.
 
-use super::certificate::CertificateError;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::shown_certificate::CertificateError;
 use quittance::SystemClock;
 use quittance_ports::Clock;
 use rcgen::{
@@ -29,12 +27,12 @@ const CA_LIFE: Duration = Duration::from_secs(3650 * 24 * 3600);
 const CERT_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-pub(super) struct Made {
-    pub(super) cert: CertificateDer<'static>,
-    pub(super) key: PrivateKeyDer<'static>,
+pub(crate) struct MadeCertificate {
+    pub(crate) cert: CertificateDer<'static>,
+    pub(crate) key: PrivateKeyDer<'static>,
 }
 
-pub(super) fn ca_file(dir: &Path) -> PathBuf {
+pub(crate) fn ca_file(dir: &Path) -> PathBuf {
     dir.join("ca.pem")
 }
 
@@ -43,7 +41,7 @@ fn ca_key_file(dir: &Path) -> PathBuf {
 }
 
 /// A new certificate, by the authority that is kept in `dir`; that is made if it is not there, or no longer any good.
-pub(super) fn make(dir: &Path) -> Result<Made, CertificateError> {
+pub(crate) fn make(dir: &Path) -> Result<MadeCertificate, CertificateError> {
     if let Some(made) = by_kept_authority(dir)? {
         return Ok(made);
     }
@@ -59,13 +57,12 @@ pub(super) fn make(dir: &Path) -> Result<Made, CertificateError> {
     let unwritable = |path: PathBuf| |source| CertificateError::Unwritable { path, source };
     std::fs::create_dir_all(dir).map_err(unwritable(dir.to_owned()))?;
     // The key first: a certificate without its key would be made again, and a key without certificate is ignored.
-    write(&ca_key_file(dir), &pem("PRIVATE KEY", &key.serialize_der()), 0o600)
-        .map_err(unwritable(ca_key_file(dir)))?;
-    write(&ca_file(dir), &pem("CERTIFICATE", ca.der()), 0o644).map_err(unwritable(ca_file(dir)))?;
+    write(&ca_key_file(dir), &key.serialize_pem(), 0o600).map_err(unwritable(ca_key_file(dir)))?;
+    write(&ca_file(dir), &ca.pem(), 0o644).map_err(unwritable(ca_file(dir)))?;
     sign(params, key)
 }
 
-fn by_kept_authority(dir: &Path) -> Result<Option<Made>, CertificateError> {
+fn by_kept_authority(dir: &Path) -> Result<Option<MadeCertificate>, CertificateError> {
     let read = |path: PathBuf| std::fs::read_to_string(path).ok();
     let (Some(ca), Some(key)) = (read(ca_file(dir)), read(ca_key_file(dir))) else { return Ok(None) };
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).ok().and_then(|key| KeyPair::try_from(&key).ok());
@@ -74,7 +71,7 @@ fn by_kept_authority(dir: &Path) -> Result<Option<Made>, CertificateError> {
     Ok(is_vouched_for(&made.cert, &ca).then_some(made))
 }
 
-/// All that is said about the authority follows from its key, so the key is all that it takes to go on with it.
+/// All of the authority follows from its key, so the key is enough to continue with it.
 fn authority(key: &KeyPair) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     let mark: String = params.key_identifier(key).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
@@ -85,7 +82,7 @@ fn authority(key: &KeyPair) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-fn sign(authority: CertificateParams, key: KeyPair) -> Result<Made, CertificateError> {
+fn sign(authority: CertificateParams, key: KeyPair) -> Result<MadeCertificate, CertificateError> {
     let issuer = Issuer::new(authority, key);
     let own = KeyPair::generate()?;
     let mut params = CertificateParams::new(NAMES.map(str::to_owned))?;
@@ -96,13 +93,7 @@ fn sign(authority: CertificateParams, key: KeyPair) -> Result<Made, CertificateE
     limit(&mut params, CERT_LIFE);
     let cert = params.signed_by(&own, &issuer)?;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.serialize_der()));
-    Ok(Made { cert: cert.der().clone(), key })
-}
-
-fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<&str> = (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
-    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+    Ok(MadeCertificate { cert: cert.der().clone(), key })
 }
 
 fn limit(params: &mut CertificateParams, life: Duration) {
@@ -203,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_told() {
+    fn a_folder_that_cannot_be_written_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

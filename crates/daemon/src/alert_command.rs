@@ -1,8 +1,8 @@
 //! Runs the operator's program for each alert that this node raises or clears: one at a time, never through a shell, with the alert
 //! on its standard input and in its environment, and not for ever.
 
-use crate::output::harmless;
 use quittance_config::{Config, secret_variables};
+use quittance_gateway::harmless;
 use quittance_telemetry::Announcement;
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use tokio::sync::broadcast::error::RecvError;
 /// How long one run may take.
 const RUN_WAIT: Duration = Duration::from_secs(30);
 
-/// Runs for as long as the daemon does.
-pub(super) fn run_program(
+/// Runs the program for each alert, for as long as the daemon runs.
+pub fn run_program(
     mut heard: Receiver<Announcement>,
     config: &Config,
 ) -> impl Future<Output = ()> + Send + use<> {
@@ -58,7 +58,7 @@ async fn attempt(
     let (name, given) = program.split_first().expect("without a program this is not called");
     let mut command = Command::new(name);
     command.args(given).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    // It is told of alerts, and has no business with keys.
+    // It gets alerts, and needs no keys.
     for secret in secrets {
         command.env_remove(secret);
     }

@@ -1,13 +1,13 @@
 //! A small screen: lines without frames, the most important first, so that nothing that matters is hidden on the usual 80 by 24. Where
 //! even that is too much, the longest part gives way.
 
-use super::snapshot::Snapshot;
-use super::text::{self, Tone};
+use crate::TakenSnapshot;
+use crate::part_text::{self as text, Tone, TonedLine};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use std::cmp::Reverse;
 
-/// Where what is said of a part begins.
+/// The column in which the text of a part begins.
 const INDENT: usize = 10;
 /// Says that there is more of a part.
 const MORE: &str = " …";
@@ -15,40 +15,40 @@ const MORE: &str = " …";
 /// The text of one part: rows of pieces that stay together.
 struct Part {
     label: &'static str,
-    rows: Vec<Vec<text::Line>>,
+    rows: Vec<Vec<TonedLine>>,
 }
 
 /// Sentences, which may be broken anywhere; those that are bad come first.
-fn sentences(label: &'static str, mut lines: Vec<text::Line>) -> Part {
+fn sentences(label: &'static str, mut lines: Vec<TonedLine>) -> Part {
     lines.sort_by_key(|(tone, _)| Reverse(*tone == Tone::Bad));
-    let words = |(tone, text): text::Line| {
+    let words = |(tone, text): TonedLine| {
         text.split_whitespace().map(|word| (tone, word.to_owned())).collect::<Vec<_>>()
     };
     Part { label, rows: lines.into_iter().map(words).collect() }
 }
 
 /// Figures, each of which stays in one piece.
-fn figures(label: &'static str, lines: Vec<text::Line>) -> Part {
+fn figures(label: &'static str, lines: Vec<TonedLine>) -> Part {
     let apart = |(tone, text)| (tone, format!("{text} "));
     Part { label, rows: vec![lines.into_iter().map(apart).collect()] }
 }
 
-fn parts(picture: &Snapshot) -> Vec<Part> {
+fn parts(taken: &TakenSnapshot) -> Vec<Part> {
     vec![
-        sentences("ALERT", text::alerts(picture)),
-        figures("orders", text::orders_short(picture)),
-        figures("a second", text::rates_short(picture)),
-        figures("took", text::took(picture)),
-        figures("today", text::today_short(picture)),
-        sentences("provider", text::providers(picture)),
-        sentences("nodes", text::nodes(picture)),
-        sentences("pools", text::pools(picture)),
+        sentences("ALERT", text::alerts(taken)),
+        figures("orders", text::orders_short(taken)),
+        figures("a second", text::rates_short(taken)),
+        figures("took", text::took(taken)),
+        figures("today", text::today_short(taken)),
+        sentences("provider", text::providers(taken)),
+        sentences("nodes", text::nodes(taken)),
+        sentences("pools", text::pools(taken)),
     ]
 }
 
 /// Pieces on lines that are no wider than this, each after the same indent.
 fn fold(
-    pieces: &[text::Line],
+    pieces: &[TonedLine],
     indent: usize,
     width: usize,
     style: &impl Fn(Tone) -> Style,
@@ -79,13 +79,13 @@ pub(super) fn wrapped(text: &str, width: u16, style: Style) -> Vec<Line<'static>
 
 /// All of the snapshot, or as much as fits.
 pub(super) fn of(
-    picture: &Snapshot,
+    taken: &TakenSnapshot,
     width: u16,
     height: u16,
     style: impl Fn(Tone) -> Style,
 ) -> Vec<Line<'static>> {
     let width = usize::from(width).saturating_sub(MORE.chars().count());
-    let mut parts: Vec<Vec<Line<'static>>> = parts(picture)
+    let mut parts: Vec<Vec<Line<'static>>> = parts(taken)
         .into_iter()
         .map(|Part { label, rows }| {
             let mut lines: Vec<_> = rows.iter().flat_map(|row| fold(row, INDENT, width, &style)).collect();

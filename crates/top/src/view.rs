@@ -1,9 +1,7 @@
 //! The screen: windows beside each other on a large terminal, else [small_screen].
 
-use super::feed::Missing;
-use super::small_screen;
-use super::snapshot::Snapshot;
-use super::text::{self, Tone};
+use crate::part_text::{self as text, Tone, TonedLine};
+use crate::{Missing, TakenSnapshot, small_screen};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -17,7 +15,7 @@ const WIDE: (u16, u16) = (100, 22);
 /// A curve needs a title and some height, and no more than that.
 const CURVE_ROWS: (u16, u16) = (3, 7);
 /// How many seconds the curve goes back.
-pub(super) const CURVE_MAX: usize = 300;
+pub const CURVE_MAX: usize = 300;
 
 const HELP: &str = "\
 q, Esc  leave
@@ -36,22 +34,22 @@ Dead letters: quittance dead list";
 
 /// What is on the screen.
 #[derive(Debug, Default)]
-pub(super) struct View {
+pub struct View {
     /// The last one.
-    pub(super) picture: Option<Snapshot>,
+    pub taken: Option<TakenSnapshot>,
     /// How much was asked a second, the newest last; nothing where it was not known.
-    pub(super) curve: VecDeque<Option<u64>>,
-    pub(super) is_held: bool,
-    pub(super) has_help: bool,
-    pub(super) has_colours: bool,
+    pub curve: VecDeque<Option<u64>>,
+    pub is_held: bool,
+    pub has_help: bool,
+    pub has_colours: bool,
     /// Why there is nothing new, if there is not.
-    pub(super) missing: Option<Missing>,
+    pub missing: Option<Missing>,
     /// For how long there has been nothing new.
-    pub(super) silent: Duration,
+    pub silent: Duration,
 }
 
 impl View {
-    pub(super) fn show(&mut self, picture: Snapshot) {
+    pub fn show(&mut self, taken: TakenSnapshot) {
         self.missing = None;
         if self.is_held {
             return;
@@ -61,18 +59,18 @@ impl View {
             clippy::cast_sign_loss,
             reason = "a curve needs no fractions"
         )]
-        self.go_on(picture.rate("asked").map(|rate| rate.max(0.0).round() as u64));
-        self.picture = Some(picture);
+        self.go_on(taken.rate(|rates| rates.asked).map(|rate| rate.max(0.0).round() as u64));
+        self.taken = Some(taken);
     }
 
-    pub(super) fn miss(&mut self, missing: Missing) {
+    pub fn miss(&mut self, missing: Missing) {
         self.missing = Some(missing);
         // What was so a second is no longer.
-        self.picture.iter_mut().for_each(|picture| picture.rates.clear());
+        self.taken.iter_mut().for_each(|taken| taken.has_rates = false);
     }
 
-    /// Time passes without a picture.
-    pub(super) fn wait(&mut self, silent: Duration) {
+    /// Time passes without a taken.
+    pub fn wait(&mut self, silent: Duration) {
         self.silent = silent;
         if !self.is_held {
             self.go_on(None);
@@ -101,17 +99,17 @@ impl View {
         }
     }
 
-    fn text(&self, lines: Vec<text::Line>) -> Text<'static> {
+    fn text(&self, lines: Vec<TonedLine>) -> Text<'static> {
         lines.into_iter().map(|(tone, line)| Line::styled(line, self.style(tone))).collect::<Vec<_>>().into()
     }
 
-    fn window(&self, frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<text::Line>) {
+    fn window(&self, frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<TonedLine>) {
         let hidden = lines.len().saturating_sub(usize::from(area.height.saturating_sub(2)));
         let title = if hidden > 0 { format!(" {title}, {hidden} more ") } else { format!(" {title} ") };
         frame.render_widget(Paragraph::new(self.text(lines)).block(Block::bordered().title(title)), area);
     }
 
-    pub(super) fn draw(&self, frame: &mut Frame<'_>) {
+    pub fn draw(&self, frame: &mut Frame<'_>) {
         let whole = frame.area();
         let why = self
             .missing
@@ -123,22 +121,22 @@ impl View {
             [Constraint::Length(1), Constraint::Min(0), Constraint::Length(why_rows), Constraint::Length(1)];
         let [top, middle, below, bottom] = Layout::vertical(rows).areas(whole);
         let width = usize::from(top.width);
-        let (tone, heading) = match (&self.missing, &self.picture) {
-            (Some(missing), picture) => text::heading_without(missing, self.silent, picture.is_some()),
-            (None, Some(picture)) => text::heading(picture, width),
+        let (tone, heading) = match (&self.missing, &self.taken) {
+            (Some(missing), taken) => text::heading_without(missing, self.silent, taken.is_some()),
+            (None, Some(taken)) => text::heading(taken, width),
             (None, None) => (Tone::Plain, "quittance".into()),
         };
         let style = self.style(tone).add_modifier(Modifier::REVERSED);
         frame.render_widget(Paragraph::new(format!("{heading:<width$}")).style(style), top);
-        if let Some(picture) = &self.picture {
+        if let Some(taken) = &self.taken {
             if whole.width >= WIDE.0 && whole.height >= WIDE.1 {
-                self.wide(frame, middle, picture);
+                self.wide(frame, middle, taken);
             } else {
-                self.small(frame, middle, picture);
+                self.small(frame, middle, taken);
             }
         }
         // Where there is nothing else to see it is not sought at the foot.
-        let below = if self.picture.is_some() { below } else { Rect { y: middle.y, ..below } };
+        let below = if self.taken.is_some() { below } else { Rect { y: middle.y, ..below } };
         frame.render_widget(Paragraph::new(why), below);
         let held = if self.is_held { "  HELD" } else { "" };
         frame.render_widget(Paragraph::new(format!("q leave  p hold  ? help{held}")), bottom);
@@ -147,26 +145,26 @@ impl View {
         }
     }
 
-    fn wide(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
+    fn wide(&self, frame: &mut Frame<'_>, area: Rect, taken: &TakenSnapshot) {
         let rows = Layout::vertical([Constraint::Length(9), Constraint::Min(4), Constraint::Min(4)]);
         let [first, second, third] = rows.areas(area);
         let columns = [Constraint::Length(24), Constraint::Min(40), Constraint::Length(34)];
         let [orders, throughput, today] = Layout::horizontal(columns).areas(first);
-        self.window(frame, orders, "orders", text::orders(picture));
-        self.throughput(frame, throughput, picture);
-        self.window(frame, today, "today", text::today(picture));
+        self.window(frame, orders, "orders", text::orders(taken));
+        self.throughput(frame, throughput, taken);
+        self.window(frame, today, "today", text::today(taken));
         let halves = || Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]);
         let [providers, pools] = halves().areas(second);
-        self.window(frame, providers, "providers", text::providers(picture));
-        self.window(frame, pools, "pools", text::pools(picture));
+        self.window(frame, providers, "providers", text::providers(taken));
+        self.window(frame, pools, "pools", text::pools(taken));
         let [nodes, alerts] = halves().areas(third);
-        self.window(frame, nodes, "nodes", text::nodes(picture));
-        self.alerts(frame, alerts, picture);
+        self.window(frame, nodes, "nodes", text::nodes(taken));
+        self.alerts(frame, alerts, taken);
     }
 
     /// Lines, and a curve below them if it fits.
-    fn small(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
-        let shown = small_screen::of(picture, area.width, area.height, |tone| self.style(tone));
+    fn small(&self, frame: &mut Frame<'_>, area: Rect, taken: &TakenSnapshot) {
+        let shown = small_screen::of(taken, area.width, area.height, |tone| self.style(tone));
         let rows = u16::try_from(shown.len()).unwrap_or(area.height);
         let [above, below] = Layout::vertical([Constraint::Length(rows), Constraint::Min(0)]).areas(area);
         frame.render_widget(Paragraph::new(shown), above);
@@ -186,17 +184,17 @@ impl View {
         frame.render_widget(curve, area);
     }
 
-    fn throughput(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
+    fn throughput(&self, frame: &mut Frame<'_>, area: Rect, taken: &TakenSnapshot) {
         let block = Block::bordered().title(" asked a second ");
         let inside = block.inner(area);
         frame.render_widget(block, area);
         let [curve, lines] = Layout::vertical([Constraint::Min(1), Constraint::Length(3)]).areas(inside);
         self.curve(frame, curve);
-        frame.render_widget(Paragraph::new(self.text(text::throughput(picture))), lines);
+        frame.render_widget(Paragraph::new(self.text(text::throughput(taken))), lines);
     }
 
-    fn alerts(&self, frame: &mut Frame<'_>, area: Rect, picture: &Snapshot) {
-        let lines = self.text(text::alerts(picture));
+    fn alerts(&self, frame: &mut Frame<'_>, area: Rect, taken: &TakenSnapshot) {
+        let lines = self.text(text::alerts(taken));
         let block = Block::bordered().title(" alerts ");
         frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }).block(block), area);
     }

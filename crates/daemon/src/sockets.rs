@@ -1,14 +1,13 @@
 //! Where we listen: on sockets that systemd has opened for us, and else on those of the configuration. Where no one needs a
 //! key, only this machine may come in, whatever the configuration says.
 
-use crate::exit::{CliError, Exit};
 use quittance_config::Environment;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
 
 /// The default address for https.
-pub(crate) const HTTPS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8743);
+pub const HTTPS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8743);
 /// The settings that say where.
 const HTTP_SETTING: &str = "listen";
 const HTTPS_SETTING: &str = "tls.listen";
@@ -16,30 +15,30 @@ const HTTPS_SETTING: &str = "tls.listen";
 const BACKLOG: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
+enum SocketUse {
     Http,
     Https,
 }
 
 /// Sockets that were open before we began.
 #[derive(Debug, Default)]
-pub(crate) struct Inherited {
+pub struct Inherited {
     http: Option<std::net::TcpListener>,
     https: Option<std::net::TcpListener>,
 }
 
 impl Inherited {
     /// Those of systemd's socket activation, if there are any. To be called once, before anything else opens files.
-    pub(crate) fn take(environment: &Environment) -> Result<Self, CliError> {
+    pub fn take(environment: &Environment) -> Result<Self, CannotListen> {
         let mut found = listenfd::ListenFd::from_env();
-        let wrong = |what: String| CliError::new(Exit::Config, format!("the sockets from systemd: {what}"));
-        let doors = doors(environment.get("LISTEN_FDNAMES"), found.len()).map_err(wrong)?;
+        let wrong = |what: String| refusal(format!("the sockets from systemd: {what}"));
+        let socket_uses = socket_uses(environment.get("LISTEN_FDNAMES"), found.len()).map_err(wrong)?;
         let mut inherited = Self::default();
-        for (at, api) in doors.into_iter().enumerate() {
+        for (at, socket_use) in socket_uses.into_iter().enumerate() {
             let listener = found.take_tcp_listener(at).map_err(|error| wrong(error.to_string()))?;
-            match api {
-                Door::Http => inherited.http = listener,
-                Door::Https => inherited.https = listener,
+            match socket_use {
+                SocketUse::Http => inherited.http = listener,
+                SocketUse::Https => inherited.https = listener,
             }
         }
         Ok(inherited)
@@ -47,43 +46,48 @@ impl Inherited {
 }
 
 /// Which socket is for what: by its name, and where none is given, http first.
-fn doors(names: Option<&str>, count: usize) -> Result<Vec<Door>, String> {
+fn socket_uses(names: Option<&str>, count: usize) -> Result<Vec<SocketUse>, String> {
     let names: Vec<&str> = names.map(|names| names.split(':').collect()).unwrap_or_default();
     let named = (0..count).map(|at| match names.get(at) {
-        Some(&"http") => Some(Door::Http),
-        Some(&"https") => Some(Door::Https),
+        Some(&"http") => Some(SocketUse::Http),
+        Some(&"https") => Some(SocketUse::Https),
         _ => None,
     });
-    let named: Vec<Option<Door>> = named.collect();
-    let mut free = [Door::Http, Door::Https].into_iter().filter(|api| !named.contains(&Some(*api)));
+    let named: Vec<Option<SocketUse>> = named.collect();
+    let mut free = [SocketUse::Http, SocketUse::Https]
+        .into_iter()
+        .filter(|socket_use| !named.contains(&Some(*socket_use)));
     let remedy =
         "there may be one called `http` and one called `https` (FileDescriptorName= in the .socket unit)";
-    let doors: Vec<Door> = named
+    let socket_uses: Vec<SocketUse> = named
         .iter()
-        .map(|api| api.or_else(|| free.next()).ok_or_else(|| format!("there are {count}; {remedy}")))
+        .map(|socket_use| {
+            socket_use.or_else(|| free.next()).ok_or_else(|| format!("there are {count}; {remedy}"))
+        })
         .collect::<Result<_, _>>()?;
-    let is_twice = |which| doors.iter().filter(|api| **api == which).count() > 1;
-    if is_twice(Door::Http) || is_twice(Door::Https) {
+    let is_twice = |which| socket_uses.iter().filter(|socket_use| **socket_use == which).count() > 1;
+    if is_twice(SocketUse::Http) || is_twice(SocketUse::Https) {
         return Err(format!("two have one name; {remedy}"));
     }
-    Ok(doors)
+    Ok(socket_uses)
 }
 
 /// An address to listen on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ListenRequest {
-    pub(super) http: SocketAddr,
-    pub(super) https: Option<SocketAddr>,
+pub struct ListenRequest {
+    pub http: SocketAddr,
+    pub https: Option<SocketAddr>,
     /// Whether no key is needed.
-    pub(super) is_open: bool,
+    pub is_open: bool,
 }
 
 impl ListenRequest {
-    pub(super) fn bind(self, inherited: Inherited) -> Result<(TcpListener, Option<TcpListener>), CliError> {
+    /// Opens the sockets, or takes those of systemd.
+    pub fn bind(self, inherited: Inherited) -> Result<(TcpListener, Option<TcpListener>), CannotListen> {
         if inherited.https.is_some() && self.https.is_none() {
             let what = "systemd has opened a socket for https, and there is no certificate: set `tls.cert_file` and \
                         `tls.key_file`, or take the socket out of the unit";
-            return Err(CliError::new(Exit::Config, what));
+            return Err(refusal(what));
         }
         if inherited.http.is_none() && inherited.https.is_none() {
             self.check_distinct()?;
@@ -95,7 +99,7 @@ impl ListenRequest {
     }
 
     /// That http and https do not want one port of one address.
-    fn check_distinct(self) -> Result<(), CliError> {
+    fn check_distinct(self) -> Result<(), CannotListen> {
         let Some(https) = self.https else { return Ok(()) };
         let (one, other) = (self.kept(self.http), self.kept(https));
         let is_everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
@@ -110,16 +114,17 @@ impl ListenRequest {
             "`{HTTPS_SETTING}` ({https}) is the address of `{HTTP_SETTING}` ({}): give one of them another port",
             self.http
         );
-        Err(CliError::new(Exit::Config, what))
+        Err(refusal(what))
     }
 
     /// Why these addresses cannot be listened on, if they cannot: each is tried and given up again.
-    pub(super) fn unusable(self) -> Vec<CannotListen> {
+    #[must_use]
+    pub fn unusable(self) -> Vec<CannotListen> {
         let wanted = [(Some(self.http), HTTP_SETTING), (self.https, HTTPS_SETTING)];
         let tried =
             wanted.into_iter().filter_map(|(address, setting)| listen_on(self.kept(address?), setting).err());
         match self.check_distinct() {
-            Err(same) => vec![CannotListen { what: same.what, is_in_use: false }],
+            Err(same) => vec![same],
             Ok(()) => tried.collect(),
         }
     }
@@ -134,7 +139,7 @@ impl ListenRequest {
         wanted: SocketAddr,
         inherited: Option<std::net::TcpListener>,
         setting: &'static str,
-    ) -> Result<TcpListener, CliError> {
+    ) -> Result<TcpListener, CannotListen> {
         if let Some(listener) = inherited {
             return adopt(listener, self.is_open);
         }
@@ -150,16 +155,21 @@ impl ListenRequest {
                  NAME` makes a key for others"
             );
         }
-        listen_on(address, setting).map_err(|error| CliError::new(Exit::Config, error.what))
+        listen_on(address, setting)
     }
 }
 
-/// Why an address cannot be listened on.
-#[derive(Debug)]
-pub(crate) struct CannotListen {
-    pub(crate) what: String,
+fn refusal(what: impl Into<String>) -> CannotListen {
+    CannotListen { what: what.into(), is_in_use: false }
+}
+
+/// Why an address or a socket cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct CannotListen {
+    pub what: String,
     /// Whether another process listens there, which may be the daemon that is about to be restarted.
-    pub(crate) is_in_use: bool,
+    pub is_in_use: bool,
 }
 
 fn listen_on(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CannotListen> {
@@ -170,7 +180,7 @@ fn listen_on(address: SocketAddr, setting: &'static str) -> Result<TcpListener, 
 }
 
 /// What happened, and what helps against that and nothing else.
-pub(crate) fn cannot_listen(address: SocketAddr, error: &std::io::Error, setting: &str) -> String {
+fn cannot_listen(address: SocketAddr, error: &std::io::Error, setting: &str) -> String {
     let remedy = match error.kind() {
         ErrorKind::PermissionDenied if address.port() < 1024 => format!(
             "ports below 1024 are for root. Use a port above 1023 in `{setting}`, or let systemd open this one with a socket unit"
@@ -188,17 +198,15 @@ pub(crate) fn cannot_listen(address: SocketAddr, error: &std::io::Error, setting
     format!("cannot listen on {address}: {error}: {remedy}")
 }
 
-fn adopt(listener: std::net::TcpListener, is_open: bool) -> Result<TcpListener, CliError> {
-    let unusable = |error: std::io::Error| {
-        CliError::new(Exit::Config, format!("a socket from systemd cannot be used: {error}"))
-    };
+fn adopt(listener: std::net::TcpListener, is_open: bool) -> Result<TcpListener, CannotListen> {
+    let unusable = |error: std::io::Error| refusal(format!("a socket from systemd cannot be used: {error}"));
     let address = listener.local_addr().map_err(unusable)?;
     if is_open && !is_kept_inside(address) {
         let what = format!(
             "systemd listens on {address} for us, and no tenant is configured, so every caller could place orders: make a key with \
              `quittance tenant new NAME`, or let the .socket unit listen on 127.0.0.1"
         );
-        return Err(CliError::new(Exit::Config, what));
+        return Err(refusal(what));
     }
     listener.set_nonblocking(true).map_err(unusable)?;
     TcpListener::from_std(listener).map_err(unusable)
@@ -214,7 +222,8 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// Whether the address can be reached from this machine only.
-pub(crate) fn is_kept_inside(address: SocketAddr) -> bool {
+#[must_use]
+pub fn is_kept_inside(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
@@ -250,7 +259,7 @@ mod tests {
 
     #[test]
     fn sockets_of_systemd_go_by_their_names_and_else_http_is_first() {
-        use Door::{Http, Https};
+        use SocketUse::{Http, Https};
         for (names, count, expected) in [
             (None, 0, &[][..]),
             (None, 1, &[Http]),
@@ -260,12 +269,12 @@ mod tests {
             (Some("https:quittance.socket"), 2, &[Https, Http]),
             (Some("quittance.socket:quittance.socket"), 2, &[Http, Https]),
         ] {
-            assert_eq!(doors(names, count).unwrap(), expected, "{names:?}");
+            assert_eq!(socket_uses(names, count).unwrap(), expected, "{names:?}");
         }
         for (names, count) in
             [(None, 3), (Some("http:http"), 2), (Some("https:https"), 2), (Some("a:b:c"), 3)]
         {
-            assert!(doors(names, count).unwrap_err().contains("FileDescriptorName"), "{names:?}");
+            assert!(socket_uses(names, count).unwrap_err().contains("FileDescriptorName"), "{names:?}");
         }
     }
 
@@ -273,7 +282,7 @@ mod tests {
     async fn an_open_socket_from_systemd_is_refused_if_no_key_is_needed() {
         let open = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
         let refused = adopt(open(), true).unwrap_err();
-        assert!(refused.what.contains("quittance tenant new") && refused.exit == Exit::Config, "{refused}");
+        assert!(refused.what.contains("quittance tenant new"), "{refused}");
         assert!(adopt(open(), false).is_ok(), "with a key, others may come");
         assert!(adopt(std::net::TcpListener::bind("127.0.0.1:0").unwrap(), true).is_ok());
     }
@@ -285,17 +294,16 @@ mod tests {
             ("127.0.0.1:8780", ErrorKind::AddrInUse, "another process listens there"),
             ("192.0.2.7:8780", ErrorKind::AddrNotAvailable, "does not have that address"),
         ] {
-            let told = cannot_listen(address.parse().unwrap(), &kind.into(), "listen");
-            assert!(told.contains(words) && told.contains("`listen`"), "{told}");
+            let error = cannot_listen(address.parse().unwrap(), &kind.into(), "listen");
+            assert!(error.contains(words) && error.contains("`listen`"), "{error}");
         }
     }
 
     #[tokio::test]
-    async fn an_address_in_use_is_told_with_the_setting_to_change() {
+    async fn an_address_in_use_is_reported_with_the_setting_to_change() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let wanted = ListenRequest { http: taken.local_addr().unwrap(), https: None, is_open: false };
         let refused = wanted.bind(Inherited::default()).unwrap_err();
-        assert_eq!(refused.exit, Exit::Config);
         assert!(refused.what.contains("`listen`") && refused.what.contains("in use"), "{refused}");
     }
 }

@@ -1,6 +1,6 @@
 //! The captchas of a demo: a mixture of kinds, each with a mark by which the provider's ledger can be read.
 
-use super::Plan;
+use crate::DemoPlan;
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(crate) fn mark(seed: u64, captcha: u32) -> String {
 }
 
 /// One line for `quittance solve --lines`.
-pub(crate) fn order(plan: Plan, captcha: u32, id: u32) -> Value {
+pub(crate) fn order(plan: DemoPlan, captcha: u32, id: u32) -> Value {
     let mark = mark(plan.seed, captcha);
     let page = format!("https://{mark}.example.com/login");
     match captcha % 4 {
@@ -28,7 +28,7 @@ pub(crate) fn order(plan: Plan, captcha: u32, id: u32) -> Value {
 }
 
 /// What is asked, request by request: each captcha as often as any other, in an order that only the seed knows.
-pub(crate) fn requests(plan: Plan) -> Vec<u32> {
+pub(crate) fn requests(plan: DemoPlan) -> Vec<u32> {
     let mut asked: Vec<u32> = (0..plan.requests).map(|request| request % plan.captchas).collect();
     let mut dice = plan.seed;
     for at in (1..asked.len()).rev() {
@@ -55,10 +55,10 @@ mod tests {
 
     #[test]
     fn every_captcha_is_asked_for_and_a_seed_repeats() {
-        let plan = Plan { seed: 7, requests: 100, captchas: 9, workers: 5, kills: 0 };
+        let plan = DemoPlan { seed: 7, requests: 100, captchas: 9, workers: 5, kills: 0 };
         let asked = requests(plan);
         assert_eq!(asked, requests(plan));
-        assert_ne!(asked, requests(Plan { seed: 8, ..plan }));
+        assert_ne!(asked, requests(DemoPlan { seed: 8, ..plan }));
         for captcha in 0..9 {
             let times = asked.iter().filter(|asked| **asked == captcha).count();
             assert!((11..=12).contains(&times), "{captcha}: {times}");

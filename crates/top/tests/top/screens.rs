@@ -1,19 +1,21 @@
 //! The screen from a fixed snapshot, wide, narrow and tiny, with hostile names.
 
-use super::draw::{CURVE_MAX, View};
-use super::feed::Missing;
-use super::from_outside;
-use super::snapshot::Snapshot;
-use super::terminal::{KeyAction, attend};
-use super::text;
-use quittance_config::Scheme;
+use quittance_top::{CURVE_MAX, KeyAction, Missing, SnapshotSource, TakenSnapshot, View, attend, page};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn told() -> Value {
+fn document() -> Value {
+    let node = |name: &str, is_here: bool| {
+        json!({ "name": name, "is_here": is_here, "is_alive": is_here, "in_hand": 7, "submitted": 0, "answered": 9,
+            "is_paused": false, "store_was_away": false, "has_spilled": false, "skew_ms": null })
+    };
+    let alert = |rule: &str, words: &str, cleared_at: Option<&str>| {
+        json!({ "rule": rule, "subject": "main", "is_grave": true, "words": words, "raised_at": "", "raised_ms": 0,
+            "cleared_at": cleared_at, "seen_at": null })
+    };
     json!({
         "at_ms": 1_794_800_000_000_u64,
         "node": { "name": "host:8780", "version": "0.1.0", "started_ms": 0, "uptime_s": 7300 },
@@ -22,32 +24,32 @@ fn told() -> Value {
         "rates": { "asked": 120.5, "joined": 80.0, "cached": 10.0, "from_stock": 5.0, "paid": 25.5, "solved": 24.0 },
         "latency_ms": { "p50": 12_300, "p95": 31_000, "p99": null, "count": 77 },
         "today": { "asked": 123_456, "solved": 120_000, "failed": 123_457, "cost_micros": 2_990_000, "saved_micros": 1_500_000 },
+        "currency": "USD",
         "balance": { "balance_micros": 12_500_000, "threads": null },
         "providers": [{ "name": "ma\u{1b}[31min", "state": "paused", "fault": { "class": "no_funds", "code": "ERROR\u{7}" } }],
-        "pools": [{ "name": "warm", "enabled": true, "level": { "size": 4, "fresh": 0, "on_their_way": 2 }, "demand": { "hit_rate": 0.5 } }],
-        "nodes": [{ "name": "host:8780", "is_here": true, "is_alive": true, "in_hand": 7, "answered": 9 },
-            { "name": "ev\u{202e}il\n", "is_alive": false }],
-        "alerts": [{ "rule": "provider_paused", "subject": "main", "is_grave": true, "words": "fix\u{1b}]0;x\u{7} it", "cleared_at": null },
-            { "rule": "node_silent", "subject": "b", "words": "it is over", "cleared_at": "2026-11-16T00:00:00.000Z" }],
+        "pools": [{ "name": "warm", "tenant": "default", "kind": "turnstile", "enabled": true,
+            "level": { "at": "", "size": 4, "why": "", "fresh": 0, "on_their_way": 2, "rate_per_s": 0.1, "lead_ms": 1 },
+            "demand": { "served": 1, "missed": 1, "hit_rate": 0.5 } }],
+        "nodes": [node("host:8780", true), node("ev\u{202e}il\n", false)],
+        "alerts": [alert("provider_paused", "fix\u{1b}]0;x\u{7} it", None),
+            alert("node_silent", "it is over", Some("2026-11-16T00:00:00.000Z"))],
+        "bulks": [],
         "store": { "is_up": true, "kind": "embedded" },
         "surprise": [1, 2, 3],
     })
 }
 
-fn picture() -> Snapshot {
-    serde_json::from_value(told()).unwrap()
+fn read(document: Value) -> TakenSnapshot {
+    TakenSnapshot::new(serde_json::from_value(document).unwrap(), SnapshotSource::Node)
 }
 
-/// A snapshot of a store that was looked at from outside.
-fn picture_from_outside(scheme: Scheme) -> Snapshot {
-    let mut told = told();
-    from_outside(&mut told, scheme);
-    serde_json::from_value(told).unwrap()
+fn taken() -> TakenSnapshot {
+    read(document())
 }
 
 fn view() -> View {
     let mut view = View { has_colours: true, ..View::default() };
-    view.show(picture());
+    view.show(taken());
     view
 }
 
@@ -86,13 +88,13 @@ fn a_wide_screen_shows_everything_beside_each_other() {
 
 /// The most important parts, in so few columns and rows.
 fn essentials(width: u16, height: u16, words: &[&str]) -> String {
-    let mut told = told();
-    told["alerts"][0]["words"] = json!(
+    let mut document = document();
+    document["alerts"][0]["words"] = json!(
         "nothing is submitted to it any more since 02:00, and 1234 orders wait: look at the account, fix it, and say so \
          with `quittance dead replay`"
     );
     let mut view = View::default();
-    view.show(serde_json::from_value(told).unwrap());
+    view.show(read(document));
     let shown = screen(&view, width, height);
     for words in words {
         assert!(shown.contains(words), "{words} is not on\n{shown}");
@@ -171,7 +173,7 @@ fn without_a_daemon_top_says_what_to_do() {
     let shown = screen(&view, 80, 24);
     assert!(shown.lines().next().unwrap().contains("NO DAEMON RUNS on this store"), "{shown}");
     assert!(shown.contains("start `quittance serve`") && shown.contains("as it is there"), "{shown}");
-    view.show(picture());
+    view.show(taken());
     assert!(!screen(&view, 80, 24).contains("NO DAEMON"));
 }
 
@@ -187,69 +189,73 @@ fn a_daemon_that_has_gone_is_reported_first() {
         assert!(words.contains("as soon as it is there"), "the explanation is whole\n{shown}");
         assert!(words.contains("asked -"), "what was so a second is no longer\n{shown}");
         assert_eq!(view.curve, [Some(121), None], "there is a gap");
-        view.show(picture());
+        view.show(taken());
         assert!(!screen(&view, width, height).contains("DOES NOT ANSWER"));
     }
 }
 
 #[test]
 fn a_rate_that_is_not_known_is_no_zero() {
-    let mut told = told();
-    told["rates"]["asked"] = Value::Null;
-    told["balance"]["balance_micros"] = Value::Null;
-    told["store"] = json!({ "is_up": false, "kind": "redis" });
-    let picture: Snapshot = serde_json::from_value(told).unwrap();
-    let page = text::page(&picture);
+    let mut document = document();
+    document["rates"]["asked"] = Value::Null;
+    document["balance"]["balance_micros"] = Value::Null;
+    document["store"] = json!({ "is_up": false, "kind": "redis" });
+    let taken = read(document);
+    let text = page(&taken);
     assert!(
-        page.starts_with("redis AWAY, figures are old") && page.contains("asked -  joined 80.0/s"),
-        "{page}"
+        text.starts_with("redis AWAY, figures are old") && text.contains("asked -  joined 80.0/s"),
+        "{text}"
     );
-    assert!(page.contains("balance not known"), "{page}");
+    assert!(text.contains("balance not known"), "{text}");
     let mut view = view();
-    view.show(picture);
+    view.show(taken);
     assert_eq!(view.curve, [Some(121), None], "no bar is drawn on");
     assert!(screen(&view, 80, 24).contains("asked -"));
 }
 
 #[test]
 fn without_a_node_there_is_no_age_and_no_latency() {
-    let page = text::page(&picture_from_outside(Scheme::Redis));
-    assert!(page.starts_with("quittance 0.1.0, redis up, open 1234"), "{page}");
-    assert!(page.contains("took p50 -  p95 -  p99 -") && page.contains("not known here"), "{page}");
-    let page = text::page(&picture_from_outside(Scheme::Embedded));
+    let mut redis = TakenSnapshot { source: SnapshotSource::SharedStore, ..taken() };
+    redis.snapshot.store.kind = Some("redis".into());
+    let text = page(&redis);
+    assert!(text.starts_with("quittance 0.1.0, redis up, open 1234"), "{text}");
+    assert!(text.contains("took p50 -  p95 -  p99 -") && text.contains("not known here"), "{text}");
+    let text = page(&TakenSnapshot { source: SnapshotSource::EmbeddedStore, ..taken() });
     assert!(
-        page.starts_with("quittance 0.1.0, NO DAEMON RUNS on this store (embedded), open 1234"),
-        "{page}"
+        text.starts_with("quittance 0.1.0, NO DAEMON RUNS on this store (embedded), open 1234"),
+        "{text}"
     );
 }
 
 #[test]
 fn nothing_from_outside_moves_the_cursor() {
-    for shown in [screen(&view(), 140, 40), text::page(&picture())] {
+    for shown in [screen(&view(), 140, 40), page(&taken())] {
         let odd = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
         assert_eq!(odd, None, "{shown}");
         assert!(shown.contains("\\u{1b}"), "it stands there as text: {shown}");
     }
-    assert_eq!(text::page(&picture()).matches("ev\\u{202e}il\\u{a}").count(), 1);
+    assert_eq!(page(&taken()).matches("ev\\u{202e}il\\u{a}").count(), 1);
 }
 
 #[test]
 fn without_a_screen_all_of_it_is_printed_in_lines() {
-    let page = text::page(&picture());
+    let text = page(&taken());
     for words in
         ["quittance 0.1.0 host:8780 up 2 h, embedded up", "\norders\n", "\nalerts\n  provider_paused"]
     {
-        assert!(page.contains(words), "{words} is not in\n{page}");
+        assert!(text.contains(words), "{words} is not in\n{text}");
     }
-    assert!(!text::page(&Snapshot::default()).contains("\npools\n"), "what there is none of is left out");
+    let mut without = document();
+    without["pools"] = json!([]);
+    assert!(!page(&read(without)).contains("\npools\n"), "what there is none of is left out");
 }
 
 #[test]
 fn a_provider_that_is_well_is_ok() {
-    let mut well = picture();
-    well.providers[0].state = "ok".into();
-    well.providers[0].fault = None;
-    assert!(text::page(&well).contains("min ok\n"), "{}", text::page(&well));
+    let mut well = taken();
+    well.snapshot.providers[0].state = "ok".into();
+    well.snapshot.providers[0].fault = None;
+    assert!(page(&well).contains("min ok\n"), "{}", page(&well));
 }
 
 #[test]
@@ -257,12 +263,15 @@ fn keys_hold_the_picture_and_help_and_leave() {
     let mut view = view();
     let press = |view: &mut View, code| attend(view, &Event::Key(KeyEvent::new(code, KeyModifiers::NONE)));
     assert_eq!(press(&mut view, KeyCode::Char('p')), Some(KeyAction::Draw));
-    let mut other = picture();
-    other.orders.open = 77;
-    view.show(other.clone());
+    let other = || {
+        let mut other = taken();
+        other.snapshot.orders.open = 77;
+        other
+    };
+    view.show(other());
     assert!(screen(&view, 140, 40).contains("open 1234") && screen(&view, 140, 40).contains("HELD"));
     press(&mut view, KeyCode::Char('p'));
-    view.show(other);
+    view.show(other());
     assert!(screen(&view, 140, 40).contains("open 77"));
     press(&mut view, KeyCode::Char('?'));
     assert!(screen(&view, 140, 40).contains("had its answer already"));
@@ -274,7 +283,7 @@ fn keys_hold_the_picture_and_help_and_leave() {
     assert_eq!(attend(&mut view, &interrupt), Some(KeyAction::Interrupt));
     assert_eq!(attend(&mut view, &Event::Resize(10, 10)), Some(KeyAction::Draw));
     for _ in 0..2 * CURVE_MAX {
-        view.show(picture());
+        view.show(taken());
     }
     assert_eq!(view.curve.len(), CURVE_MAX);
 }

@@ -1,7 +1,7 @@
-//! What a person, or a script, is told after a demo. 80 columns, what happened first, what to do next last. Styles are
+//! The report of a demo, for a person or a script. 80 columns, what happened first, what to do next last. Styles are
 //! always written; they are removed where the output is no terminal.
 
-use super::Plan;
+use crate::DemoPlan;
 use anstyle::{AnsiColor, Style};
 use quittance::lifecycle::Counters;
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const BREACHES_SHOWN_MAX: usize = 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
+pub(crate) struct RequestOutcomes {
     pub(crate) answered: u64,
     /// By code: dead letters, refusals and the like.
     pub(crate) otherwise: BTreeMap<String, u64>,
@@ -26,8 +26,8 @@ pub(crate) struct Ends {
 }
 
 #[derive(Debug)]
-pub(crate) struct Report {
-    pub(crate) plan: Plan,
+pub struct DemoReport {
+    pub(crate) plan: DemoPlan,
     pub(crate) took: Duration,
     pub(crate) kills: u32,
     pub(crate) usage: Counters,
@@ -37,16 +37,18 @@ pub(crate) struct Report {
     pub(crate) taken_in_doubt: u64,
     pub(crate) dead_letters: u64,
     pub(crate) lost: u64,
-    pub(crate) ends: Ends,
+    pub(crate) ends: RequestOutcomes,
     pub(crate) spent_micros: u64,
     pub(crate) without_micros: u64,
     pub(crate) faults: BTreeMap<String, u64>,
     pub(crate) forged: u64,
-    pub(crate) breaches: Vec<String>,
+    pub breaches: Vec<String>,
 }
 
-impl Report {
-    pub(crate) fn json(&self) -> String {
+impl DemoReport {
+    /// The report as a JSON object.
+    #[must_use]
+    pub fn json(&self) -> String {
         let usage: Map<String, Value> =
             self.usage.lines().map(|(name, count)| (name.into(), json!(count))).collect();
         let object = json!({
@@ -83,9 +85,11 @@ impl Report {
         self.usage.recovered_from_doubt + self.usage.recovered_by_poll
     }
 
-    pub(crate) fn text(&self) -> String {
-        let mut page = Page::default();
-        let Plan { seed, requests, captchas, workers, .. } = self.plan;
+    /// The report for a terminal of 80 columns.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut page = ReportPage::default();
+        let DemoPlan { seed, requests, captchas, workers, .. } = self.plan;
         page.heading(&format!("One storm, seed {seed}"));
         let timeline = format!(
             "{workers} workers made {} requests for {} captchas, in {:.1} s. The engine was killed {} times (kill -9), and went \
@@ -103,7 +107,7 @@ impl Report {
         page.text
     }
 
-    fn usage(&self, page: &mut Page) {
+    fn usage(&self, page: &mut ReportPage) {
         let usage = &self.usage;
         page.section("The usage: what Quittance wrote down");
         page.row("asked", usage.asked, "orders placed, again after a kill too");
@@ -113,12 +117,12 @@ impl Report {
         page.row(
             "recovered from doubt",
             usage.recovered_from_doubt,
-            "replies that were lost: a callback told",
+            "replies that were lost: a callback came",
         );
         page.row(
             "recovered by fallback poll",
             usage.recovered_by_poll,
-            "callbacks that were lost: a poll told",
+            "callbacks that were lost: a poll found it",
         );
         page.row(
             "possible double payments",
@@ -131,12 +135,12 @@ impl Report {
         page.styled_row("lost", &grouped(self.lost), "counted by the judge, not by the engine", style);
     }
 
-    fn ledger(&self, page: &mut Page) {
+    fn ledger(&self, page: &mut ReportPage) {
         page.line("(Joins cost no write of their own: a kill loses those of its last 20 ms.)");
         page.section("The provider's own ledger beside them");
         page.row("taken by the provider", self.taken, "tasks, each of them paid for");
         page.row("paid, in the usage", self.usage.paid, "");
-        page.row("taken in doubt", self.taken_in_doubt, "no word ever came; listed as doubts");
+        page.row("taken in doubt", self.taken_in_doubt, "nothing ever came; listed as in doubt");
         page.section("The money");
         page.styled_row("spent", &money(self.spent_micros), "by the ledger", Style::new());
         page.styled_row(
@@ -147,7 +151,7 @@ impl Report {
         );
     }
 
-    fn weather(&self, page: &mut Page) {
+    fn weather(&self, page: &mut ReportPage) {
         page.section("What went wrong meanwhile");
         let mut line = String::new();
         for (name, count) in &self.faults {
@@ -155,18 +159,18 @@ impl Report {
         }
         line.push('.');
         page.paragraph(&line);
-        let Ends { answered, otherwise, nothing } = &self.ends;
+        let RequestOutcomes { answered, otherwise, nothing } = &self.ends;
         let mut ends = format!("Requests: {} answered", grouped(*answered));
         for (code, count) in otherwise {
             _ = write!(ends, ", {count} {code}");
         }
         if *nothing > 0 {
-            _ = write!(ends, ", {nothing} told nothing");
+            _ = write!(ends, ", {nothing} without an outcome");
         }
         page.paragraph(&format!("{ends}."));
     }
 
-    fn verdict(&self, page: &mut Page) {
+    fn verdict(&self, page: &mut ReportPage) {
         page.text.push('\n');
         if self.breaches.is_empty() {
             page.styled("Every promise held, and the payments in the usage equal the ledger.", GOOD);
@@ -216,11 +220,11 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Page {
+struct ReportPage {
     text: String,
 }
 
-impl Page {
+impl ReportPage {
     fn heading(&mut self, words: &str) {
         self.styled(words, HEADING);
     }

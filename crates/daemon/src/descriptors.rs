@@ -3,13 +3,15 @@
 
 /// So many now, and so many at most; `None` is without limit.
 #[cfg(unix)]
-pub(crate) fn descriptors() -> (Option<u64>, Option<u64>) {
+#[must_use]
+pub fn descriptors() -> (Option<u64>, Option<u64>) {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     (limit.current, limit.maximum)
 }
 
 #[cfg(not(unix))]
-pub(crate) const fn descriptors() -> (Option<u64>, Option<u64>) {
+#[must_use]
+pub const fn descriptors() -> (Option<u64>, Option<u64>) {
     (None, None)
 }
 
@@ -18,14 +20,16 @@ const KEPT_BACK: u64 = 1024;
 
 /// How many connections there can be, of so many that are wanted, where so many files may be open: where those are few, half of
 /// them are kept back.
-pub(crate) fn connections(wanted: usize, files: Option<u64>) -> usize {
+#[must_use]
+pub fn connections(wanted: usize, files: Option<u64>) -> usize {
     let Some(files) = files else { return wanted };
     let most = files - KEPT_BACK.min(files / 2);
     wanted.min(usize::try_from(most).unwrap_or(usize::MAX)).max(1)
 }
 
 /// Takes as many as the system lets us, and says how many of the wanted connections there can be.
-pub(super) fn raise(wanted: usize) -> usize {
+#[must_use]
+pub fn raise(wanted: usize) -> usize {
     let (current, maximum) = descriptors();
     #[cfg(unix)]
     if current != maximum {
