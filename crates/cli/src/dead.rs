@@ -186,8 +186,8 @@ pub(crate) async fn run(
         DeadCommand::Drop(args) if !args.keys.is_empty() => {
             by_key::drop_dead_letters(&find().await?, &args.keys, args.json).await
         }
-        DeadCommand::Replay(args) => many(BulkAction::Replay, args, config, environment).await,
-        DeadCommand::Drop(args) => many(BulkAction::Drop, args, config, environment).await,
+        DeadCommand::Replay(args) => Box::pin(many(BulkAction::Replay, args, config, environment)).await,
+        DeadCommand::Drop(args) => Box::pin(many(BulkAction::Drop, args, config, environment)).await,
     }
 }
 
@@ -215,7 +215,7 @@ async fn many(
     let done = match client {
         // Signals keep their default effect, so Ctrl-C ends this process.
         ApiClient::InProcess(_) => many.carry_out(&client, args.resume).await,
-        ApiClient::Daemon(_) => or_interrupted(many.carry_out(&client, args.resume)).await,
+        ApiClient::Daemon(_) => Box::pin(or_interrupted(many.carry_out(&client, args.resume))).await,
     };
     client.close().await;
     done

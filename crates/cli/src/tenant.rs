@@ -6,7 +6,6 @@ use crate::output::{self, harmless};
 use clap::{Args, Subcommand};
 use quittance_config::{Config, Credential, TenantConfig};
 use quittance_gateway::{KEY_BYTES, KeyDigest};
-use quittance_lifecycle::Reuse;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -78,7 +77,7 @@ pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<Exit, CliError> {
             output::show(json, &json!({ "key_sha256": digest }), || format!("{digest}\n"))
         }
         TenantCommand::List { json } => {
-            let all: Vec<Value> = config.tenants.iter().map(object).collect();
+            let all: Vec<Value> = config.tenants.iter().map(|tenant| object(config, tenant)).collect();
             output::show(json, &all, || table(config))
         }
     }

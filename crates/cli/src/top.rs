@@ -51,7 +51,7 @@ pub(crate) struct TopArgs {
 pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environment) -> Result<Exit, CliError> {
     let is_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
     if !args.once && !args.json && is_screen {
-        return watch(Feed::of(config, environment).await?).await;
+        return Box::pin(watch(Feed::of(config, environment).await?)).await;
     }
     let (snapshot, outside) = look(config, environment).await?;
     if args.json {
