@@ -311,8 +311,8 @@ fn a_tenant_whose_submits_always_fail_holds_up_no_other_tenant() {
     (0..20).for_each(|n| is_answered_in_time(format!("after-{n}")));
 }
 
-/// Trap: one tenant's orders are always told "no slot", because the bid for their kind is too low; the gate takes that
-/// for a busy provider, and another tenant's orders of half a second wait for 26 s.
+/// Trap: one tenant's orders always meet "no slot", because the bid for their kind is too low; the gate takes that for
+/// a busy provider, and another tenant's orders of half a second wait for 26 s.
 #[test]
 fn a_tenant_whose_orders_find_no_slot_holds_up_no_other_tenant() {
     const BUSY: SubmitScript = SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
