@@ -5,9 +5,11 @@
 //! Nothing is done twice: what was done is no dead letter any more, and what has died again since the work began is
 //! not meant. So a node that is killed before it wrote its progress does no harm to the next one.
 
+use crate::settings::listed_price;
 use crate::{ApplyOutcome, Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Counters, DeadLetterFilter, Event, Key, Order, Timestamp};
+use quittance_lifecycle::terms::site;
+use quittance_lifecycle::{Counters, DeadLetterFilter, Event, Key, Order, Timestamp, is_in_another_currency};
 use quittance_ports::{
     BulkAction, BulkDocument, Commit, DocumentWritten, SharedDocument, StoreError, StoredDocument, Version,
     Versioned, Which,
@@ -172,12 +174,18 @@ impl Engine {
     }
 
     /// Takes in a dead letter that comes from elsewhere. Of an order that is on record here already, it takes back
-    /// that a person dropped it, and changes nothing else.
+    /// that a person dropped it, and changes nothing else. The site and the price of a new one are found out here, as
+    /// when an order is placed: the file may have been edited, or written under another price list.
     pub async fn adopt_dead_letter(&self, order: Order) -> Result<AdoptOutcome, StoreError> {
         if !order.needs_a_person() {
             return Ok(AdoptOutcome::NoDeadLetter);
         }
-        let order = Arc::new(order);
+        let terms = &order.terms;
+        let site = self.kind(&terms.kind).map(|kind| site(&kind, &terms.params)).unwrap_or_default();
+        // Money of the order stays in its own currency, in which this node knows no price.
+        let price = listed_price(&self.settings.prices, terms)
+            .filter(|_| !is_in_another_currency(&terms.account, &self.settings.currency));
+        let order = Arc::new(order.imported(site, price));
         let Some(stored) = self.commit_dead_letter(Version::ABSENT, &order).await? else {
             return Ok(AdoptOutcome::New);
         };

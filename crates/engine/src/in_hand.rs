@@ -5,13 +5,16 @@
 //! An order that the store no longer knows is put back as it was, marked for a person, and goes on. If it was placed
 //! again meanwhile, its attempts count for the order that took its place, and that is marked. An order that has its
 //! answer is put back as it was, without a mark: a caller that comes for it, or repeats it, gets the answer and pays
-//! nothing.
+//! nothing. If it was bought again before that, the order that took its place is marked.
 
 use crate::{Engine, lock};
 use futures_util::stream::{StreamExt, iter};
-use quittance_lifecycle::{Counters, Decision, Event, Key, Order, Phase, TimelineEvent, Timestamp};
+use quittance_lifecycle::{
+    Attempt, Counters, Decision, Event, Key, Order, Phase, Progress, TimelineEvent, Timestamp,
+};
 use quittance_ports::{Commit, StoreError, Version, Versioned, Which};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +26,11 @@ const ANSWERED_BYTES_MAX: usize = 16 << 20;
 const PUT_BACK_AT_ONCE: usize = 16;
 /// How many orders are compared with the store in a second, and how old the last comparison must be.
 const CHECKED_MAX: usize = 64;
+/// How many of them are answered ones, if all the others are due, too. Open orders are few and urgent.
+const CHECKED_ANSWERED_MIN: usize = 16;
 const CHECK_SPAN: Duration = Duration::from_secs(5);
+/// An answered order that may be removed so soon is not compared: a node whose clock is ahead may have removed it.
+const REMOVED_SOON: Duration = Duration::from_secs(10);
 /// How many orders are read at once when all open ones are visited.
 const PAGE: usize = 256;
 /// How often a write may lose a race.
@@ -44,24 +51,46 @@ struct HeldOrder {
     at: Timestamp,
 }
 
+/// The next of these orders, after where the last comparison `ended`, that have not been compared for a while.
+fn next_due(
+    orders: &BTreeMap<Key, HeldOrder>,
+    ended: &mut Option<Key>,
+    now: Timestamp,
+    limit: usize,
+) -> Vec<Versioned> {
+    let after = ended.take().map_or(Bound::Unbounded, Bound::Excluded);
+    let due = orders.range((after, Bound::Unbounded)).filter(|(_, held)| now.since(held.at) >= CHECK_SPAN);
+    let due: Vec<Versioned> = due.take(limit).map(|(_, held)| held.record.clone()).collect();
+    *ended = due.last().map(|record| record.order.key);
+    due
+}
+
 /// The orders that have come to their answer, the oldest first.
 #[derive(Default)]
 struct AnsweredOrders {
-    orders: BTreeMap<Key, Versioned>,
+    orders: BTreeMap<Key, HeldOrder>,
     oldest: VecDeque<(Key, Version)>,
     bytes: usize,
+    /// Where the last comparison ended.
+    checked: Option<Key>,
 }
 
 impl AnsweredOrders {
-    fn hold(&mut self, record: &Versioned, orders_max: usize) {
+    fn hold(&mut self, record: &Versioned, at: Timestamp, orders_max: usize) {
         let key = record.order.key;
+        // One that is only compared keeps its age.
+        if let Some(held) = self.orders.get_mut(&key).filter(|held| held.record.version == record.version) {
+            self.bytes = self.bytes - held.record.order.terms.size() + record.order.terms.size();
+            *held = HeldOrder { record: record.clone(), at };
+            return;
+        }
         self.let_go(&key);
         self.bytes += record.order.terms.size();
-        self.orders.insert(key, record.clone());
+        self.orders.insert(key, HeldOrder { record: record.clone(), at });
         self.oldest.push_back((key, record.version));
         while self.bytes > ANSWERED_BYTES_MAX || self.oldest.len() > orders_max {
             let Some((key, version)) = self.oldest.pop_front() else { return };
-            if self.orders.get(&key).is_some_and(|held| held.version == version) {
+            if self.orders.get(&key).is_some_and(|held| held.record.version == version) {
                 self.let_go(&key);
             }
         }
@@ -69,7 +98,7 @@ impl AnsweredOrders {
 
     fn let_go(&mut self, key: &Key) {
         if let Some(held) = self.orders.remove(key) {
-            self.bytes -= held.order.terms.size();
+            self.bytes -= held.record.order.terms.size();
         }
     }
 }
@@ -126,23 +155,37 @@ impl InHand {
     }
 
     fn let_go(&mut self, key: &Key) {
-        if let Some(held) = self.orders.remove(key) {
-            self.bytes -= held.record.order.terms.size();
-        }
+        self.let_go_of_open(key);
         self.answered.let_go(key);
     }
 
+    fn let_go_of_open(&mut self, key: &Key) {
+        if let Some(held) = self.orders.remove(key) {
+            self.bytes -= held.record.order.terms.size();
+        }
+    }
+
     fn get(&self, key: &Key) -> Option<&Versioned> {
-        self.orders.get(key).map(|held| &held.record).or_else(|| self.answered.orders.get(key))
+        self.orders.get(key).or_else(|| self.answered.orders.get(key)).map(|held| &held.record)
+    }
+
+    /// All records in hand, open ones first.
+    fn records(&self) -> impl Iterator<Item = &Versioned> {
+        self.orders.values().chain(self.answered.orders.values()).map(|held| &held.record)
     }
 
     /// The next that have not been compared for a while.
     fn next_to_check(&mut self, now: Timestamp) -> Vec<Versioned> {
-        let after = self.checked.take();
-        let is_later = |key: &Key| after.is_none_or(|after| *key > after);
-        let due = self.orders.iter().filter(|(key, held)| is_later(key) && now.since(held.at) >= CHECK_SPAN);
-        let due: Vec<Versioned> = due.take(CHECKED_MAX).map(|(_, held)| held.record.clone()).collect();
-        self.checked = due.last().map(|record| record.order.key);
+        let AnsweredOrders { orders: answered, checked, .. } = &mut self.answered;
+        let mut answered = next_due(answered, checked, now, CHECKED_ANSWERED_MIN);
+        let mut due = next_due(&self.orders, &mut self.checked, now, CHECKED_MAX - answered.len());
+        // What the open ones leave.
+        let AnsweredOrders { orders, checked, .. } = &mut self.answered;
+        if checked.is_some() && due.len() + answered.len() < CHECKED_MAX {
+            answered.extend(next_due(orders, checked, now, CHECKED_MAX - due.len() - answered.len()));
+        }
+        answered.retain(|held| !is_forgettable(&held.order, now + REMOVED_SOON));
+        due.append(&mut answered);
         due
     }
 }
@@ -156,7 +199,7 @@ fn how_far(order: &Order) -> (u32, u32, usize, usize) {
 
 /// Whether something may be lost if this order is forgotten.
 fn is_in_hand(order: &Order) -> bool {
-    order.phase.is_open() || order.attempts.iter().any(quittance_lifecycle::Attempt::is_open)
+    order.phase.is_open() || order.attempts.iter().any(Attempt::is_open)
 }
 
 /// Whether it has an answer that its own callers may still come for. What is in stock is not: another order may have
@@ -167,6 +210,18 @@ fn is_answered(order: &Order) -> bool {
         Phase::Claimed { .. } => order.taker().is_none(),
         _ => false,
     }
+}
+
+/// The attempts of a forgotten order, for the order that was placed again. Of one that has its answer, the attempt that
+/// brought it is over for the new order, and was paid for.
+fn attempts_to_recall(order: &Order) -> Vec<Attempt> {
+    let recall = |attempt: &Attempt| match attempt.progress {
+        Progress::Answered if !is_in_hand(order) => {
+            Attempt { progress: Progress::GivenUp { counted: true }, ..attempt.clone() }
+        }
+        _ => attempt.clone(),
+    };
+    order.attempts.iter().map(recall).collect()
 }
 
 /// Whether the store may have forgotten it in good order.
@@ -185,9 +240,11 @@ impl Engine {
         if is_in_hand(&record.order) {
             in_hand.hold(record, self.now(), orders_max);
         } else {
-            in_hand.let_go(&record.order.key);
+            in_hand.let_go_of_open(&record.order.key);
             if is_answered(&record.order) {
-                in_hand.answered.hold(record, orders_max);
+                in_hand.answered.hold(record, self.now(), orders_max);
+            } else {
+                in_hand.answered.let_go(&record.order.key);
             }
         }
     }
@@ -226,9 +283,8 @@ impl Engine {
     pub fn orders_in_hand(&self) -> Vec<Arc<Order>> {
         let now = self.now();
         let in_hand = lock(&self.in_hand);
-        let open = in_hand.orders.values().map(|held| &held.record.order);
-        let all = open.chain(in_hand.answered.orders.values().map(|held| &held.order));
-        all.filter(|order| !is_forgettable(order, now)).cloned().collect()
+        let orders = in_hand.records().map(|record| &record.order);
+        orders.filter(|order| !is_forgettable(order, now)).cloned().collect()
     }
 
     /// Takes in hand what an earlier process of this node had in hand. The next [`put_back`](Self::put_back) compares it
@@ -263,9 +319,7 @@ impl Engine {
         let now = self.now();
         let held: Vec<Versioned> = {
             let in_hand = lock(&self.in_hand);
-            let open = in_hand.orders.values().map(|held| &held.record);
-            let all = open.chain(in_hand.answered.orders.values());
-            all.filter(|held| !is_forgettable(&held.order, now)).cloned().collect()
+            in_hand.records().filter(|held| !is_forgettable(&held.order, now)).cloned().collect()
         };
         let one = async |held: Versioned| {
             let (key, was_put_back) = (held.order.key, held.order.put_back);
@@ -302,9 +356,16 @@ impl Engine {
                     self.hold(record);
                     return Ok(PutBackOutcome::Known(record.clone()));
                 }
-                // Nothing of it is open: the order that was placed again stands alone.
-                Some(record) if record.order.born != ours.born && !is_in_hand(ours) => {
-                    lock(&self.in_hand).let_go(&key);
+                // It has its answer, and the order that was placed again has bought nothing.
+                Some(record)
+                    if record.order.born != ours.born
+                        && !is_in_hand(ours)
+                        && !record.order.attempts.iter().any(Attempt::is_own) =>
+                {
+                    // It may be about to: then the next look finds both.
+                    if !matches!(record.order.phase, Phase::Queued { .. }) {
+                        lock(&self.in_hand).let_go(&key);
+                    }
                     return Ok(PutBackOutcome::Known(record.clone()));
                 }
                 None if !is_in_hand(ours) => {
@@ -318,7 +379,7 @@ impl Engine {
                         lock(&self.in_hand).let_go(&key);
                         return Ok(PutBackOutcome::Lost);
                     }
-                    let recalled = Event::Recalled { born: ours.born, attempts: ours.attempts.clone() };
+                    let recalled = Event::Recalled { born: ours.born, attempts: attempts_to_recall(ours) };
                     (Arc::clone(&record.order), recalled)
                 }
                 _ => {

@@ -157,8 +157,8 @@ impl Engine {
         }
     }
 
-    /// A callback came to an address of ours and could not be taken in: its provider will repeat it. `segment` is the
-    /// last part of the path that it came to.
+    /// A callback came to an address of ours and could not be taken in or read: its provider may repeat it. `segment` is
+    /// the last part of the path that it came to. The outage counts for every open attempt, and other nodes read of it.
     pub fn callback_not_answered(&self, segment: &str) {
         if self.settings.callback.as_ref().is_some_and(|address| address.recognise(segment).is_some()) {
             let now = self.now();

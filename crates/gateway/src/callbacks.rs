@@ -73,6 +73,8 @@ impl CallbackApi {
         let callback = Callback { query, content_type, body: &request.body };
         let Some(CallbackMessage { task, word }) = self.engine.provider().read_callback(&callback) else {
             self.senseless.fetch_add(1, Ordering::Relaxed);
+            // If it was garbled on its way, the provider may send it again, and the answer is as old as this call.
+            self.engine.callback_not_answered(segment);
             return empty(StatusCode::OK);
         };
         match self.engine.called_back(segment, task, word).await {

@@ -10,6 +10,7 @@ use crate::time::Timestamp;
 use crate::transition::{Decision, transition};
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use core::fmt;
 
 /// Why something waits for a person, in one word.
@@ -222,6 +223,24 @@ impl Order {
             Phase::Queued { .. } => OnReplay::Pays,
             _ => OnReplay::TellsAgain,
         })
+    }
+}
+
+impl Order {
+    /// This dead letter, as it is taken from a file into a store that has not counted anything of it. `site` and `price`
+    /// are what this node finds them to be. What an attempt is to cost whose answer may still come is not known yet:
+    /// usage counts it here when it comes. What is over stays as the file has it, and is counted nowhere.
+    #[must_use]
+    pub fn imported(mut self, site: String, price: Option<Money>) -> Self {
+        let terms = Arc::make_mut(&mut self.terms);
+        (terms.site, terms.price) = (site, price);
+        let may_answer = |attempt: &&mut Attempt| {
+            attempt.is_open() || matches!(attempt.progress, Progress::GivenUp { .. })
+        };
+        for attempt in self.attempts.iter_mut().filter(may_answer) {
+            (attempt.cost, attempt.unpriced_since) = (None, None);
+        }
+        self
     }
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn run(shared: &Arc<EmbeddedShared>) {
             Wake::Idle => "TRUNCATE",
         };
         // What is left of an overwritten log must not come into the database.
-        if shared.check_files().is_err() {
+        if shared.check_log().is_err() {
             continue;
         }
         let moved = conn.take().map_or_else(|| connect(shared), Ok).and_then(|open| {

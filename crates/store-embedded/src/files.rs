@@ -2,12 +2,13 @@
 //! deleted, moved or overwritten under it, and whatever it acknowledges then is gone with the process.
 
 use crate::home::{DATABASE, StoreHome};
-use crate::intact::{Contents, LOG};
+use crate::intact::{Contents, LOG, WalIndex};
 use crate::trail::TRAIL;
 use rusqlite::Connection;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A copy of the database that was saved when its file was gone.
 pub const RESCUED: &str = "orders.rescued.db";
@@ -80,6 +81,16 @@ impl Files {
             return Some(FileLoss::Gone(LOG));
         }
         self.contents.damaged(home).map(FileLoss::Overwritten)
+    }
+
+    /// The log, to look whether it [adds up](crate::intact::adds_up).
+    pub(crate) fn log(&self) -> Option<(Arc<File>, WalIndex)> {
+        self.contents.log()
+    }
+
+    /// Whether the log is still the one that did not add up.
+    pub(crate) fn loss_in_log(&self, index: &WalIndex) -> Option<FileLoss> {
+        self.contents.is_same_log(index).then_some(FileLoss::Overwritten(LOG))
     }
 }
 

@@ -5,13 +5,15 @@
 //! SQLite's own index of the log (`orders.db-shm`) says how many frames the log has, and the sum of the last one. So
 //! a few small reads show whether the log is there from its first byte to its last, and whether the database was
 //! written by anything but a checkpoint. The formats are those of SQLite's documents on its file format and its
-//! write-ahead log. What is overwritten in the middle of a file is not noticed here: the sums of the rows show it
-//! when they are read, and the log's when the store is opened.
+//! write-ahead log. What is overwritten in the middle of the log is noticed before it is moved into the database:
+//! SQLite itself looks at the sums of the log only when it opens it. What is overwritten in the middle of the database
+//! is not noticed here: the sums of the rows show it when they are read.
 
 use crate::files::{number_of, which};
 use crate::home::{DATABASE, StoreHome};
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 pub(crate) const LOG: &str = "orders.db-wal";
 
@@ -28,7 +30,7 @@ const TRIES_MAX: usize = 4;
 
 /// What SQLite says about the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct WalIndex {
+pub(crate) struct WalIndex {
     frames: u64,
     /// How many pages the database has, with those in the log.
     pages: u64,
@@ -90,7 +92,7 @@ struct Look {
 #[derive(Debug)]
 pub(crate) struct Contents {
     index: Option<File>,
-    log: Option<File>,
+    log: Option<Arc<File>>,
     database_bytes: u64,
     /// The beginning of the database, and how much of the log had been moved there by then.
     header: Option<([u8; 8], u32, [u8; HEADER_BYTES])>,
@@ -113,7 +115,7 @@ impl Contents {
         if known.is_none() || known != which(&index) {
             self.index = File::open(index).ok();
         }
-        self.log = File::open(home.dir().join(LOG)).ok();
+        self.log = File::open(home.dir().join(LOG)).ok().map(Arc::new);
         (self.header, self.last) = (None, None);
         // What is there now is what is compared with later.
         _ = self.damaged(home);
@@ -135,6 +137,16 @@ impl Contents {
             }
         }
         None
+    }
+
+    /// The log, for [`adds_up`].
+    pub(crate) fn log(&self) -> Option<(Arc<File>, WalIndex)> {
+        Some((self.log.clone()?, self.read_index()?))
+    }
+
+    /// Whether the log has not begun again since the index said this.
+    pub(crate) fn is_same_log(&self, index: &WalIndex) -> bool {
+        self.read_index().is_some_and(|now| now.salt == index.salt)
     }
 
     fn read_index(&self) -> Option<WalIndex> {
@@ -203,6 +215,54 @@ fn is_last(frame: &Frame, index: &WalIndex) -> bool {
         u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
     };
     frame.bytes[8..16] == index.salt && [word(16), word(20)] == index.last_sum
+}
+
+/// Whether all frames that a checkpoint would move into the database add up. The sum of a frame goes on from that of
+/// the frame before it.
+pub(crate) fn adds_up(log: &File, index: &WalIndex) -> io::Result<bool> {
+    let mut beginning = [0; LOG_HEADER_BYTES];
+    if !there(read_at(log, &mut beginning, 0))? {
+        return Ok(index.frames == 0);
+    }
+    let is_big_endian = beginning[3] & 1 == 1;
+    let mut sum = LogSum::written(&beginning[24..32]);
+    for number in u64::from(index.moved).max(1)..=index.frames {
+        let Some(frame) = read_frame(log, index, number)? else { return Ok(false) };
+        let (header, page) = frame.bytes.split_at(usize::try_from(FRAME_HEADER_BYTES).unwrap_or(usize::MAX));
+        let written = LogSum::written(&header[16..24]);
+        // The last frame that was moved is where the sums of the others go on.
+        if number != u64::from(index.moved) {
+            sum = sum.add(&header[..8], is_big_endian).add(page, is_big_endian);
+            if sum != written || header[8..16] != index.salt {
+                return Ok(false);
+            }
+        }
+        sum = written;
+    }
+    Ok(true)
+}
+
+/// The sum of SQLite's log.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct LogSum(u32, u32);
+
+impl LogSum {
+    /// As it stands in the log: two words of four bytes.
+    fn written(bytes: &[u8]) -> Self {
+        Self(word(&bytes[..4], true), word(&bytes[4..8], true))
+    }
+
+    fn add(self, bytes: &[u8], is_big_endian: bool) -> Self {
+        bytes.chunks_exact(8).fold(self, |Self(first, second), pair| {
+            let first = first.wrapping_add(word(&pair[..4], is_big_endian)).wrapping_add(second);
+            Self(first, second.wrapping_add(word(&pair[4..], is_big_endian)).wrapping_add(first))
+        })
+    }
+}
+
+fn word(bytes: &[u8], is_big_endian: bool) -> u32 {
+    let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
+    if is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
 }
 
 /// Nothing if the log ends before it does.

@@ -5,6 +5,7 @@ use crate::checkpoint::Wal;
 use crate::failure::{EmbeddedError, unavailable};
 use crate::files::{self, FileLoss, Files, RESCUED};
 use crate::home::{DATABASE, StoreHome};
+use crate::intact::adds_up;
 use crate::ledger::OrderIndex;
 use crate::reader::{Question, ReadAnswer};
 use crate::salvage;
@@ -139,7 +140,7 @@ impl EmbeddedShared {
     /// To be called before a connection is closed: SQLite would move what is left of an overwritten log into the
     /// database.
     pub(crate) fn leave(&self, conn: &Connection) {
-        if self.gone().is_some() {
+        if self.check_log().is_err() {
             drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
         }
     }
@@ -169,6 +170,20 @@ impl EmbeddedShared {
             Some((FileLoss::Gone(_), _)) => Err(EmbeddedError::Moved),
             Some((FileLoss::Overwritten(_), _)) => Err(EmbeddedError::Overwritten),
         }
+    }
+
+    /// The same, and whether the log adds up: to be called before it is moved into the database. It reads the log, and
+    /// holds up no writer.
+    pub(crate) fn check_log(&self) -> Result<(), EmbeddedError> {
+        self.check_files()?;
+        let log = lock(&self.files).log();
+        if let Some((log, index)) = log
+            && matches!(adds_up(&log, &index), Ok(false))
+            && let Some(loss) = lock(&self.files).loss_in_log(&index)
+        {
+            drop(self.gone.set((loss, words(loss))));
+        }
+        self.check_files()
     }
 
     pub(crate) fn check_up(&self, doing: &'static str) -> Result<(), StoreError> {

@@ -136,6 +136,40 @@ fn files_that_are_emptied_or_overwritten_while_idle_are_noticed_within_about_a_s
     }
 }
 
+/// Overwrites a part in the middle of the log: from a page in it, so that neither its beginning nor its end is touched.
+fn overwrite_the_middle(dir: &Path) {
+    let log = dir.join(log());
+    let middle = length(&log) / 2;
+    overwrite(&log, middle, &[0xa5; 9_000]);
+}
+
+/// Trap: SQLite moves a log into the database without looking at its sums, so that a clean stop, or a second without
+/// writes, spread the damage.
+#[test]
+fn the_middle_of_a_log_that_is_overwritten_does_not_come_into_the_database_when_the_store_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, orders) = filled(dir.path(), &Settings::default());
+    overwrite_the_middle(dir.path());
+    drop(store);
+    let there = check(&orders, dir.path(), "closed");
+    assert!((ORDERS / 2..ORDERS).contains(&there), "what comes after it in the log is listed: {there}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the store looks at its files in real time")]
+fn the_middle_of_a_log_that_is_overwritten_is_noticed_before_it_comes_into_the_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, orders) = filled(dir.path(), &Settings::default());
+    overwrite_the_middle(dir.path());
+    let began = Instant::now();
+    while store.damage().is_none() || !dir.path().join(RESCUED).exists() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is noticed");
+        std::thread::yield_now();
+    }
+    drop(store);
+    assert_eq!(check(&orders, dir.path(), "idle"), ORDERS, "all of them are in memory");
+}
+
 #[test]
 fn an_older_copy_of_the_database_that_is_written_over_it_is_noticed() {
     let dir = tempfile::tempdir().unwrap();

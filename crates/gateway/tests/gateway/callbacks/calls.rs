@@ -1,8 +1,9 @@
 //! What a callback changes, what it does not, and what its caller gets.
 
 use super::fixture::Fixture;
+use crate::still_clock::NOW;
 use quittance_gateway::Limits;
-use quittance_lifecycle::Timestamp;
+use quittance_lifecycle::{Outage, Timestamp};
 use quittance_ports::Spill;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -77,6 +78,19 @@ async fn what_makes_no_sense_is_counted_and_changes_nothing() {
     }
     assert_eq!(fixture.post(&fixture.path, "application/json", "{").await, OK);
     assert_eq!((fixture.api.senseless(), fixture.phase().await), (5, "solving"));
+}
+
+/// Trap: a callback arrives garbled and gets 200, and the provider repeats it a minute later. The answer must not look as young as
+/// the repetition.
+#[tokio::test]
+async fn a_garbled_callback_counts_as_one_that_the_provider_may_repeat() {
+    let fixture = fixture().await;
+    let outages = || fixture.engine.reach().expect("it listens for callbacks").outages;
+    let before = outages();
+    assert_eq!(fixture.get("/callback/0-0-0-0000000000000000-0").await, OK);
+    assert_eq!(outages(), before, "a forged one says nothing");
+    assert_eq!(fixture.post(&fixture.path, "application/json", "{").await, OK);
+    assert!(outages().contains(&Outage { from: NOW, to: NOW }), "{:?}", outages());
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use crate::stories::provider::SubmitScript;
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
 use quittance_engine::{AdoptOutcome, BULKS_MAX, BulkError};
-use quittance_lifecycle::{DeadLetterFilter, FaultClass, Key, Order, Phase, TimelineEvent};
+use quittance_lifecycle::{
+    DeadLetterFilter, FaultClass, Key, Money, Order, Phase, Progress, Terms, TimelineEvent,
+};
 use quittance_ports::{BulkAction, BulkDocument, MemorySpill};
 use std::sync::Arc;
 
@@ -208,6 +210,31 @@ fn there_is_a_bound_on_how_many_are_under_way_and_old_ones_are_forgotten() {
     assert!(documents(&node).len() <= 32, "{}", documents(&node).len());
     world.after(25 * 3600);
     assert_eq!(documents(&node), []);
+}
+
+/// An export can be edited, and the other store may have had another price list.
+#[test]
+fn the_site_and_the_price_of_a_dead_letter_from_another_store_are_found_out_here() {
+    let (here, there) = (world(), world());
+    let node = here.node_with(Arc::new(MemorySpill::default()), |settings| {
+        _ = settings.prices.insert("turnstile".into(), Money(2_990));
+    });
+    let other = node_of(&there);
+    let key = graveyard(&there, &other, 1)[0];
+    let dead_letter = other.reads(key);
+    let mut edited = (*dead_letter).clone();
+    edited.terms =
+        Arc::new(Terms { site: "elsewhere.test".into(), price: Some(Money(1)), ..(*edited.terms).clone() });
+    // An answer to this attempt may still come, and nothing of its cost is in the usage of this store.
+    edited.attempts[0].progress = Progress::GivenUp { counted: true };
+    (edited.attempts[0].accepted, edited.attempts[0].cost) = (true, Some(Money(2_000)));
+    let cost_before = edited.attempts[1].cost;
+    let engine = Arc::clone(&node.engine);
+    let adopted = node.does(async move { engine.adopt_dead_letter(edited).await });
+    assert_eq!(adopted.expect("the store is there"), AdoptOutcome::New);
+    let order = node.reads(key);
+    assert_eq!((&order.terms.site, order.terms.price), (&dead_letter.terms.site, Some(Money(2_990))));
+    assert_eq!((order.attempts[0].cost, order.attempts[1].cost), (None, cost_before));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, turnstile, world_with_callbacks};
-use quittance_engine::{CallbackOutcome, Settings};
+use quittance_engine::{CallbackOutcome, PutBack, Settings};
 use quittance_lifecycle::{CallbackResult, Counters, DeadLetterCause, FaultClass, Key, Phase, Timestamp};
 use quittance_ports::{Commit, MemorySpill, Store, Version};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn answered(text: &str) -> CallbackResult {
@@ -330,6 +330,66 @@ fn an_answer_that_the_store_forgot_is_put_back_silently_and_repeats_pay_nothing(
     world.after(1);
     assert_eq!(again.token().as_deref(), Some("A"));
     assert_eq!(world.provider.taken(), 1);
+}
+
+/// What a node found each time that it suspected its store.
+fn puts_back_what_it_misses(node: &StoryNode) -> Arc<Mutex<Vec<PutBack>>> {
+    let found = Arc::<Mutex<Vec<PutBack>>>::default();
+    let (engine, results) = (Arc::clone(&node.engine), Arc::clone(&found));
+    node.keeps_doing(async move {
+        loop {
+            engine.suspects().await;
+            let result = engine.put_back().await;
+            results.lock().unwrap().push(result);
+        }
+    });
+    found
+}
+
+/// Trap: a store loses single records (an eviction, a `DEL`) and keeps its identity.
+#[test]
+fn an_answer_that_the_store_lost_alone_is_missed_and_put_back_before_it_is_bought_again() {
+    let world = world_with_callbacks();
+    let (first, other) = (node(&world), node(&world));
+    let found = puts_back_what_it_misses(&first);
+    let caller = first.asks(turnstile("a").keyed("job 1"));
+    let submit = world.provider.last_submit("a");
+    assert_eq!(first.hears(submit.callback(), answered("A")).expect("safe"), CallbackOutcome::Applied);
+    world.after(20);
+    assert_eq!(*found.lock().unwrap(), [], "nothing is missed while it is there");
+    flush(&world);
+    world.after(8);
+    let found = found.lock().unwrap().clone();
+    assert_eq!(found.iter().map(|result| result.answered).collect::<Vec<_>>(), [1], "{found:?}");
+    let again = other.asks(turnstile("a").keyed("job 1"));
+    world.after(1);
+    assert_eq!((caller.token().as_deref(), again.token().as_deref()), (Some("A"), Some("A")));
+    assert_eq!(world.provider.taken(), 1);
+}
+
+#[test]
+fn an_answer_that_the_store_lost_alone_and_that_was_bought_again_is_listed_with_both_lives() {
+    let world = world_with_callbacks();
+    let (first, other) = (node(&world), node(&world));
+    let found = puts_back_what_it_misses(&first);
+    let caller = first.asks(turnstile("a").keyed("job 1"));
+    let submit = world.provider.last_submit("a");
+    assert_eq!(first.hears(submit.callback(), answered("A")).expect("safe"), CallbackOutcome::Applied);
+    world.after(2);
+    flush(&world);
+    let again = other.asks(turnstile("a").keyed("job 1"));
+    world.after(1);
+    assert_eq!(world.provider.taken(), 2, "the other node could not know");
+    let second = world.provider.last_submit("a").callback().to_owned();
+    assert_eq!(other.hears(&second, answered("B")).expect("safe"), CallbackOutcome::Applied);
+    world.after(10);
+    let found = found.lock().unwrap().clone();
+    assert_eq!(found.iter().flat_map(|result| result.recalled.clone()).collect::<Vec<_>>(), [caller.key()]);
+    let order = other.reads(again.key());
+    let dead = order.dead_letter().expect("a person is to see it");
+    assert_eq!(dead.cause, DeadLetterCause::StoreForgot);
+    assert!(dead.why.contains("both may have been paid for"), "{}", dead.why);
+    assert_eq!((again.token().as_deref(), order.possible_doubles), (Some("B"), 1));
 }
 
 #[test]
