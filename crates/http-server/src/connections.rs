@@ -1,25 +1,37 @@
 //! Connections that have not shown a key. They are few: when there are too many, one that is doing nothing makes room for the
 //! next, so that a health check or a provider's callback always gets in. A connection that shows a tenant's key belongs to that
 //! tenant, which has a share of the others.
+//!
+//! What an accepted connection costs must not grow with the number of strangers: else strangers that come again and again fill the
+//! system's queue, and all others wait behind them. So a limited number of connections is looked at, the oldest of the address that
+//! has the most.
 
 use super::timed_io::Stage;
 use crate::Shown;
 use quittance_engine::Shares;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A connection that has just come has this long to say what it wants, however many there are.
+/// A connection that has just come has this long to say what it wants, while there are seats for others.
 const GRACE: Duration = Duration::from_secs(1);
+/// The grace of a new connection when seats are scarce. A request usually comes with its connection, or a round trip later.
+const GRACE_IF_SCARCE: Duration = Duration::from_millis(100);
 
 /// One in so many connections may be a stranger's, and one address may have half of those.
 const STRANGERS_SHARE: usize = 8;
+/// Seats are scarce if fewer than one in so many are free.
+const SCARCE_SHARE: usize = 8;
+/// How many connections are looked at to find one that makes room.
+const LOOKED_AT_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Connections {
+    connections_max: usize,
     strangers_max: usize,
     known_max: usize,
     inner: Mutex<Inner>,
@@ -28,14 +40,16 @@ pub(super) struct Connections {
 #[derive(Debug)]
 struct Inner {
     next_id: u64,
-    strangers: BTreeMap<u64, Stranger>,
-    by_address: BTreeMap<IpAddr, usize>,
+    /// By address, and there by id, which is by age.
+    strangers: BTreeMap<IpAddr, BTreeMap<u64, Stranger>>,
+    strangers_count: usize,
+    /// The addresses of strangers by how many connections they have; of those with as many, the one with the oldest is last.
+    crowds: BTreeSet<(usize, Reverse<u64>, IpAddr)>,
     known: Shares,
 }
 
 #[derive(Debug)]
 struct Stranger {
-    address: IpAddr,
     since: Instant,
     stage: Stage,
     evicted: Arc<Notify>,
@@ -44,6 +58,7 @@ struct Stranger {
 /// One connection, for as long as it is open.
 pub(super) struct ConnectionEntry {
     connections: Arc<Connections>,
+    address: IpAddr,
     id: u64,
     evicted: Arc<Notify>,
     stage: Stage,
@@ -57,35 +72,43 @@ impl Connections {
         let inner = Inner {
             next_id: 0,
             strangers: BTreeMap::new(),
-            by_address: BTreeMap::new(),
+            strangers_count: 0,
+            crowds: BTreeSet::new(),
             known: Shares::new(known_max),
         };
-        Arc::new(Self { strangers_max, known_max, inner: Mutex::new(inner) })
+        Arc::new(Self { connections_max, strangers_max, known_max, inner: Mutex::new(inner) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_scarce(&self, free_seats: usize) -> bool {
+        free_seats < self.connections_max / SCARCE_SHARE
+    }
+
     /// A new connection, which is a stranger's. If there are too many, one that is idle has to go.
-    pub(super) fn enter(self: &Arc<Self>, address: IpAddr, stage: &Stage) -> ConnectionEntry {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        address: IpAddr,
+        stage: &Stage,
+        free_seats: usize,
+    ) -> ConnectionEntry {
         let evicted = Arc::new(Notify::new());
+        let is_scarce = self.is_scarce(free_seats);
         let mut inner = self.lock();
-        let of_address = inner.by_address.get(&address).copied().unwrap_or_default();
         let of_address_max = (self.strangers_max / 2).max(1);
-        if of_address >= of_address_max {
-            inner.evict(Some(address), of_address_max);
-        } else if inner.strangers.len() >= self.strangers_max {
-            inner.evict(None, self.strangers_max);
+        if inner.strangers.get(&address).map_or(0, BTreeMap::len) >= of_address_max {
+            inner.evict(Some(address), of_address_max, is_scarce);
+        } else if inner.strangers_count >= self.strangers_max {
+            inner.evict(None, self.strangers_max, is_scarce);
         }
-        let id = inner.next_id;
-        inner.next_id += 1;
         let stranger =
-            Stranger { address, since: Instant::now(), stage: stage.clone(), evicted: Arc::clone(&evicted) };
-        inner.strangers.insert(id, stranger);
-        *inner.by_address.entry(address).or_default() += 1;
+            Stranger { since: Instant::now(), stage: stage.clone(), evicted: Arc::clone(&evicted) };
+        let id = inner.insert(address, stranger);
         ConnectionEntry {
             connections: Arc::clone(self),
+            address,
             id,
             evicted,
             stage: stage.clone(),
@@ -95,46 +118,89 @@ impl Connections {
 
     /// All seats are taken, and a connection waits for one.
     pub(super) fn make_room(&self) {
-        self.lock().evict(None, self.strangers_max);
+        self.lock().evict(None, self.strangers_max, true);
     }
 }
 
 impl Inner {
-    /// Sends away the oldest connection that does nothing: of this address, or of the address that has the most. One whose body is
-    /// on its way may be about to show a key. It goes last, and only if `max` of them are sending bodies: those that have just come
-    /// and sent nothing yet leave by themselves, or can be sent away a second later.
-    fn evict(&mut self, address: Option<IpAddr>, max: usize) {
-        let now = Instant::now();
-        let is_meant = |stranger: &Stranger| address.is_none_or(|address| stranger.address == address);
-        let sending = |stranger: &&Stranger| is_meant(stranger) && stranger.stage.is_paused();
-        let are_too_many_sending = self.strangers.values().filter(sending).count() >= max;
-        let may_go = |stranger: &Stranger| {
-            stranger.stage.is_idle()
-                || (!stranger.stage.is_answering()
-                    && now - stranger.since >= GRACE
-                    && (are_too_many_sending || !stranger.stage.is_paused()))
-        };
-        let of = |stranger: &Stranger| self.by_address.get(&stranger.address).copied().unwrap_or_default();
-        let found = self
-            .strangers
-            .iter()
-            .filter(|(_, stranger)| is_meant(stranger) && may_go(stranger))
-            .max_by_key(|(id, stranger)| (!stranger.stage.is_paused(), of(stranger), std::cmp::Reverse(**id)))
-            .map(|(id, _)| *id);
-        if let Some(stranger) = found.and_then(|id| self.remove(id)) {
-            stranger.evicted.notify_one();
-        }
+    fn insert(&mut self, address: IpAddr, stranger: Stranger) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.change(address, |strangers| strangers.insert(id, stranger));
+        self.strangers_count += 1;
+        id
     }
 
-    fn remove(&mut self, id: u64) -> Option<Stranger> {
-        let stranger = self.strangers.remove(&id)?;
-        if let Some(count) = self.by_address.get_mut(&stranger.address) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_address.remove(&stranger.address);
-            }
-        }
+    fn remove(&mut self, address: IpAddr, id: u64) -> Option<Stranger> {
+        let stranger = self.change(address, |strangers| strangers.remove(&id))?;
+        self.strangers_count -= 1;
         Some(stranger)
+    }
+
+    /// Changes the strangers of an address, and its place among the crowds.
+    fn change<T>(&mut self, address: IpAddr, change: impl FnOnce(&mut BTreeMap<u64, Stranger>) -> T) -> T {
+        let place = |strangers: &BTreeMap<u64, Stranger>| {
+            strangers.first_key_value().map(|(oldest, _)| (strangers.len(), Reverse(*oldest), address))
+        };
+        let strangers = self.strangers.entry(address).or_default();
+        let before = place(strangers);
+        let changed = change(strangers);
+        let after = place(strangers);
+        if before != after {
+            before.map(|before| self.crowds.remove(&before));
+            after.map(|after| self.crowds.insert(after));
+        }
+        if after.is_none() {
+            self.strangers.remove(&address);
+        }
+        changed
+    }
+
+    fn is_stranger(&self, address: IpAddr, id: u64) -> bool {
+        self.strangers.get(&address).is_some_and(|strangers| strangers.contains_key(&id))
+    }
+
+    /// The oldest connections of this address, or of the addresses that have the most.
+    fn oldest(&self, address: Option<IpAddr>) -> Vec<(IpAddr, u64, &Stranger)> {
+        let crowded = self.crowds.iter().rev().map(|(_, _, crowded)| *crowded);
+        let addresses = address.into_iter().chain(crowded.filter(|_| address.is_none()));
+        let of = |address: IpAddr| {
+            let strangers = self.strangers.get(&address).into_iter().flatten();
+            strangers.map(move |(id, stranger)| (address, *id, stranger))
+        };
+        addresses.flat_map(of).take(LOOKED_AT_MAX).collect()
+    }
+
+    /// Sends away the oldest connection that does nothing: of this address, or of the address that has the most. One whose body is
+    /// on its way may be about to show a key. It goes last, and only if `max` of them are sending bodies. One that has just come
+    /// and sent nothing yet leaves by itself, or can be sent away a second later; where seats are scarce, after a tenth of it.
+    /// A head comes in one piece from all callers but those that want to be slow, so then half a head has no time at all.
+    fn evict(&mut self, address: Option<IpAddr>, max: usize, is_scarce: bool) {
+        let now = Instant::now();
+        let oldest = self.oldest(address);
+        let sending = oldest.iter().filter(|(_, _, stranger)| stranger.stage.is_paused()).count();
+        let are_too_many_sending = sending >= max.min(LOOKED_AT_MAX);
+        let may_go = |stranger: &Stranger| {
+            let stage = &stranger.stage;
+            let grace = match is_scarce {
+                true if stage.is_in_head() => Duration::ZERO,
+                true if stage.is_new() => GRACE_IF_SCARCE,
+                _ => GRACE,
+            };
+            stage.is_idle()
+                || (!stage.is_answering()
+                    && now - stranger.since >= grace
+                    && (are_too_many_sending || !stage.is_paused()))
+        };
+        // They are sorted: by how many their address has, and by age.
+        let found = oldest
+            .iter()
+            .filter(|(_, _, stranger)| may_go(stranger))
+            .min_by_key(|(_, _, stranger)| stranger.stage.is_paused())
+            .map(|(address, id, _)| (*address, *id));
+        if let Some(stranger) = found.and_then(|(address, id)| self.remove(address, id)) {
+            stranger.evicted.notify_one();
+        }
     }
 }
 
@@ -146,7 +212,7 @@ impl ConnectionEntry {
 
     /// Where no key is needed, a connection has nothing to show.
     pub(super) fn is_let_in(&self) {
-        self.connections.lock().remove(self.id);
+        self.connections.lock().remove(self.address, self.id);
         self.stage.set_known();
     }
 
@@ -159,7 +225,7 @@ impl ConnectionEntry {
             Shown::Nothing | Shown::WrongKey(_) => return,
         };
         let mut inner = self.connections.lock();
-        if !inner.strangers.contains_key(&self.id) {
+        if !inner.is_stranger(self.address, self.id) {
             return;
         }
         if let Some(tenant) = tenant {
@@ -170,7 +236,7 @@ impl ConnectionEntry {
             inner.known.take(tenant);
             *self.tenant.lock().unwrap_or_else(PoisonError::into_inner) = Some(tenant.clone());
         }
-        inner.remove(self.id);
+        inner.remove(self.address, self.id);
         self.stage.set_known();
     }
 }
@@ -178,7 +244,7 @@ impl ConnectionEntry {
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
         let mut inner = self.connections.lock();
-        inner.remove(self.id);
+        inner.remove(self.address, self.id);
         if let Some(tenant) = self.tenant.lock().unwrap_or_else(PoisonError::into_inner).take() {
             inner.known.give_back(&tenant);
         }

@@ -246,7 +246,8 @@ impl Server {
         let (server, handler) = (self.clone(), Arc::clone(handler));
         let present = OpenConnection::new(&self.shared);
         let stage = Stage::default();
-        let entry = Arc::new(self.shared.connections.enter(address, &stage));
+        let free_seats = self.shared.seats.available_permits();
+        let entry = Arc::new(self.shared.connections.enter(address, &stage, free_seats));
         if handler.needs_no_key() {
             entry.is_let_in();
         }

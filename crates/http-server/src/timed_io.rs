@@ -75,6 +75,11 @@ impl Stage {
         self.0.is_known.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a head has begun and not ended.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.now() == HEAD
+    }
+
     /// Whether the caller has sent nothing yet.
     pub(super) fn is_new(&self) -> bool {
         self.now() == NEW

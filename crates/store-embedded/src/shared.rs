@@ -172,7 +172,7 @@ impl EmbeddedShared {
         }
     }
 
-    /// The same, and whether the log adds up: to be called before it is moved into the database. It reads the log, and
+    /// Looks whether the files are whole, and whether the log adds up, before it is moved into the database. It reads the log, and
     /// holds up no writer.
     pub(crate) fn check_log(&self) -> Result<(), EmbeddedError> {
         self.check_files()?;

@@ -3,12 +3,16 @@
 
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, order};
 use super::talk::Ask;
+use crate::eventually::eventually;
 use quittance_gateway::{GatewaySettings, KeyDigest, Limits, TenantSettings};
 use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Far more than an answer takes, and far less than a stranger may stay.
 const SOON: Duration = Duration::from_secs(5);
@@ -77,6 +81,40 @@ async fn connections_that_say_nothing_or_never_end_their_head_keep_no_caller_out
         all_others_get_in(&fixture).await;
         drop(strangers);
     }
+}
+
+/// How many strangers come back when they are sent away: far more than there are seats.
+const RETURNING: usize = 3000;
+
+/// Begins a head, sends a byte of it now and then, and comes back when it is sent away.
+async fn keeps_coming(address: SocketAddr, returned: Arc<AtomicUsize>) {
+    loop {
+        if let Ok(mut stream) = TcpStream::connect(address).await {
+            _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nX-Slow: ").await;
+            while timeout(Duration::from_millis(500), stream.read_u8()).await.is_err() {
+                _ = stream.write_all(b"x").await;
+            }
+        }
+        sleep(Duration::from_millis(200)).await;
+        returned.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Trap: every stranger had a second before it had to go, so strangers that came back took each free seat, and all others waited
+/// behind them for seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_that_are_slow_and_come_back_keep_no_caller_waiting() {
+    let fixture = small().await;
+    let returned = Arc::new(AtomicUsize::new(0));
+    let comes = |_| tokio::spawn(keeps_coming(fixture.address, Arc::clone(&returned)));
+    let strangers: Vec<_> = (0..RETURNING).map(comes).collect();
+    let have_returned = async || (returned.load(Ordering::Relaxed) > STRANGERS).then_some(());
+    eventually("strangers have been sent away and come back", have_returned).await;
+    let begun = Instant::now();
+    everybody_gets_in(&fixture).await;
+    let waited = begun.elapsed();
+    strangers.iter().for_each(tokio::task::JoinHandle::abort);
+    assert!(waited < Duration::from_secs(2), "{waited:?} for six requests, one after the other");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
