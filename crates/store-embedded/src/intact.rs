@@ -144,7 +144,7 @@ impl Contents {
         Some((self.log.clone()?, self.read_index()?))
     }
 
-    /// Whether the log has not begun again since the index said this.
+    /// Whether the log has not begun again since this index was read.
     pub(crate) fn is_same_log(&self, index: &WalIndex) -> bool {
         self.read_index().is_some_and(|now| now.salt == index.salt)
     }
