@@ -203,12 +203,17 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             line(&mut text, "class", FaultClass::UnlistedCode.name());
             line(&mut text, "meaning", "this code is in no table of this dialect");
             let advice = "say what it means in the config file: [provider.faults]";
-            match meant(code, codes) {
-                Some(meant) => {
-                    line(&mut text, "advice", &format!("did you mean {meant}? Otherwise {advice}"));
-                }
-                None => line(&mut text, "advice", advice),
-            }
+            let others = table::dialects_with(code, codes, config);
+            let meant = meant(code, codes).filter(|meant| meant != code);
+            let advice = match (others.as_slice(), meant) {
+                ([other, ..], _) => format!(
+                    "it is a code of {}: see `quittance errors --profile {other} {code}`. If your provider sends it, {advice}",
+                    others.join(", ")
+                ),
+                ([], Some(meant)) => format!("did you mean {meant}? Otherwise {advice}"),
+                ([], None) => advice.to_owned(),
+            };
+            line(&mut text, "advice", &advice);
             Some(FaultClass::UnlistedCode)
         }
     };
@@ -425,6 +430,17 @@ mod tests {
         let page = ask(Some("ERROR_INVALID_TASK_DATA"), None, false, &capsolver);
         assert!(page.contains("at capsolver") && page.contains("caller"), "{page}");
         assert!(ask(Some("ERROR_RATE_LIMIT"), Some("capmonster"), false, &[]).contains("at capmonster"));
+    }
+
+    #[test]
+    fn a_code_of_another_dialect_names_that_dialect_and_how_to_ask_for_it() {
+        for code in ["ERROR_INVALID_TASK_DATA", "ERROR_SERVICE_UNAVALIABLE"] {
+            let page = ask(Some(code), None, false, &[]);
+            assert!(!page.contains("did you mean"), "{page}");
+            let command =
+                format!("it is a code of capsolver: see `quittance errors --profile capsolver {code}`");
+            assert!(page.contains(&command), "{page}");
+        }
     }
 
     #[test]
