@@ -198,12 +198,17 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             line(&mut text, "class", FaultClass::UnlistedCode.name());
             line(&mut text, "meaning", "this code is in no table of this dialect");
             let advice = "say what it means in the config file: [provider.faults]";
-            match meant(code, codes) {
-                Some(meant) => {
-                    line(&mut text, "advice", &format!("did you mean {meant}? Otherwise {advice}"));
-                }
-                None => line(&mut text, "advice", advice),
-            }
+            let others = table::dialects_with(code, codes, config);
+            let meant = meant(code, codes).filter(|meant| meant != code);
+            let advice = match (others.as_slice(), meant) {
+                ([other, ..], _) => format!(
+                    "it is a code of {}: see `quittance errors --profile {other} {code}`. If your provider sends it, {advice}",
+                    others.join(", ")
+                ),
+                ([], Some(meant)) => format!("did you mean {meant}? Otherwise {advice}"),
+                ([], None) => advice.to_owned(),
+            };
+            line(&mut text, "advice", &advice);
             Some(FaultClass::UnlistedCode)
         }
     };

@@ -163,6 +163,9 @@ fn meaning(field: &Field) -> String {
     };
     match field.default {
         Some(default) if !default.is_empty() => format!("{shape}; left out: {default}"),
+        _ if !field.substitutes.is_empty() => {
+            format!("{shape}; not needed with {}", field.substitutes.join(" or "))
+        }
         _ => shape,
     }
 }

@@ -39,7 +39,8 @@ an operator's key is configured (`admin`), set QUITTANCE_ADMIN_KEY to it.
 Exit codes:
   0  shown
   4  the configuration or the operator's key is wrong
-  5  the store cannot be opened or used, or its daemon does not answer";
+  5  there is no store, it cannot be opened or used, or its daemon does not
+     answer";
 
 #[derive(Args, Debug)]
 pub(crate) struct NodesArgs {
@@ -57,6 +58,7 @@ pub(crate) async fn run(
     let nodes = match ApiClient::of_daemon(&config.store, config, environment, ADMIN_KEY)? {
         Some(client) => client.get("/v1/admin/nodes").await?,
         None if !scheme.is_shared() => {
+            place::missing(&config.store).map_or(Ok(()), Err)?;
             let nodes = ShownNodes { now: rfc3339(SystemClock.now()), nodes: Vec::new() };
             return output::show(args.json, &nodes, || {
                 format!("{} has one node, and no daemon runs on it now\n", scheme.name())

@@ -157,19 +157,12 @@ fn named(
 /// An embedded store that is not there would be made, and be found empty.
 pub(crate) fn must_exist(store: &StoreConfig) -> Result<(), CliError> {
     match &store.url {
-        StoreUrl::Embedded(folder) if !folder.join(quittance_store_embedded::DATABASE).exists() => {
-            let what = format!(
-                "there is no store in {}: check the path; `quittance serve` makes it when it starts",
-                folder.display()
-            );
-            Err(CliError::new(Exit::Store, what))
-        }
         StoreUrl::Memory => {
             let what =
                 "a store in memory is gone when its process ends: there is nothing to look at from here";
             Err(CliError::new(Exit::Usage, what))
         }
-        _ => Ok(()),
+        _ => place::missing(store).map_or(Ok(()), Err),
     }
 }
 

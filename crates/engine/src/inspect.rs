@@ -15,18 +15,6 @@ use quittance_lifecycle::{Field, Kind, Role, Shape, Value};
 use quittance_ports::TaskField;
 use std::collections::BTreeMap;
 
-/// Drawings and pages name document types, namespaces, licences and the program that made them by addresses at these
-/// hosts, and nothing is fetched from there.
-const DOCUMENT_TYPES: [&str; 7] = [
-    "creativecommons.org",
-    "ns.adobe.com",
-    "purl.org",
-    "sodipodi.sourceforge.net",
-    "web.resource.org",
-    "www.inkscape.org",
-    "www.w3.org",
-];
-
 /// When the check runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -93,7 +81,7 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
         Role::Proxy => return Err(NotAllowed::NoProxy { field: name() }),
         Role::Choice(words) if words.iter().any(|word| word.eq_ignore_ascii_case(text)) => return Ok(0),
         Role::Choice(words) => return Err(NotAllowed::NoChoice { field: name(), words }),
-        Role::File => file(field.value).map(without_types),
+        Role::File => file(field.value),
         Role::Plain => addresses(text),
         Role::Script => addresses(text).map(without_namespaces),
         Role::Key => opaque(text),
@@ -137,7 +125,7 @@ fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -
     if role != Role::File && !may_be_file {
         return Err(NotAllowed::NotText { field: field.name.to_owned() });
     }
-    let mut hosts = file(field.value).map(without_types).map_err(|why| unclear(why, role, field))?;
+    let mut hosts = file(field.value).map_err(|why| unclear(why, role, field))?;
     if role != Role::File {
         let record = addresses(&String::from_utf8_lossy(field.value));
         hosts.extend(record.map_err(|why| unclear(why, role, field))?);
@@ -148,11 +136,6 @@ fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -
 /// What scripts call the namespaces of documents by.
 fn without_namespaces(mut hosts: Hosts) -> Hosts {
     hosts.remove("www.w3.org");
-    hosts
-}
-
-fn without_types(mut hosts: Hosts) -> Hosts {
-    hosts.retain(|host| !DOCUMENT_TYPES.contains(&host.as_str()));
     hosts
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn percent_bytes(text: &str) -> Option<Vec<u8>> {
     (decoded != bytes).then_some(decoded)
 }
 
-/// `\/`, `\u002f` and `\x2f`, as JSON and its relatives write them.
+/// `\/`, `\u002f`, `\u{2f}` and `\x2f`, as JSON and its relatives write them.
 pub(crate) fn backslashes(text: &str) -> Option<String> {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -48,6 +48,10 @@ pub(crate) fn backslashes(text: &str) -> Option<String> {
         let after = &rest.as_bytes()[at + 1..];
         let escaped = |digits: usize| hex(after.get(1..=digits)?).and_then(char::from_u32);
         let (letter, length) = match after.first() {
+            Some(b'u') if after.get(1) == Some(&b'{') => {
+                let digits = after[2..].iter().take(7).position(|byte| *byte == b'}').unwrap_or_default();
+                (hex(&after[2..2 + digits]).and_then(char::from_u32).filter(|_| digits > 0), digits + 4)
+            }
             Some(b'u') => (escaped(4), 6),
             Some(b'x') => (escaped(2), 4),
             Some(b'/') => (Some('/'), 2),

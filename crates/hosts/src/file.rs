@@ -8,6 +8,17 @@ use crate::{Hosts, Unclear, addresses, document, is_media_type, opaque};
 
 /// How many times a file may be packed, or written in base64.
 const LAYERS_MAX: usize = 3;
+/// Drawings name document types, namespaces, licences and the program that made them by addresses at these hosts, and
+/// nothing is fetched from there. So does the XML that programs for pictures put into theirs.
+const DOCUMENT_TYPES: [&str; 7] = [
+    "creativecommons.org",
+    "ns.adobe.com",
+    "purl.org",
+    "sodipodi.sourceforge.net",
+    "web.resource.org",
+    "www.inkscape.org",
+    "www.w3.org",
+];
 /// So many bytes say whether a file is text.
 const HEAD_BYTES: usize = 4096;
 
@@ -37,7 +48,10 @@ fn in_layers(bytes: &[u8], layers: usize) -> Result<Hosts, Unclear> {
             let text = || String::from_utf8_lossy(bytes);
             match is_document(&String::from_utf8_lossy(head)) {
                 true => in_text(&text()),
-                false if is_text(head) => addresses(&text()),
+                false if is_text(head) => addresses(&text()).map(|hosts| match text().contains("xmlns") {
+                    true => without_types(hosts),
+                    false => hosts,
+                }),
                 false => Ok(Hosts::new()),
             }
         }
@@ -63,5 +77,10 @@ fn is_document(text: &str) -> bool {
 }
 
 fn in_text(text: &str) -> Result<Hosts, Unclear> {
-    if is_document(text) { document(text) } else { opaque(text) }
+    if is_document(text) { document(text).map(without_types) } else { opaque(text) }
+}
+
+fn without_types(mut hosts: Hosts) -> Hosts {
+    hosts.retain(|host| !DOCUMENT_TYPES.contains(&host.as_str()));
+    hosts
 }

@@ -1,9 +1,9 @@
 //! A page of HTML that stood at the page of an order, for a provider that shows it to a browser. No provider opens
 //! what it links to; but it must not say that it is another page, nor lead the browser to one.
 
-use crate::decode::whole_base64;
+use crate::decode::{from_base64, whole_base64};
 use crate::encoding::text_of;
-use crate::escapes::{backslashes, entities};
+use crate::escapes::{backslashes, entities, percent};
 use crate::packed::unpacked;
 use crate::{Hosts, Unclear, addresses, anything};
 
@@ -17,10 +17,37 @@ const LEADING: [&str; 10] =
     ["applet", "base", "embed", "fencedframe", "form", "frame", "iframe", "object", "portal", "script"];
 /// What a `link` or `meta` says that names the page itself, or the next one.
 const NAMING: [&str; 6] = ["al:web:url", "canonical", "og:url", "prerender", "refresh", "twitter:url"];
-/// How scripts go to another page.
-const GOING: [&str; 4] = ["location", "navigat", "open(", "prerender"];
+/// How scripts go to another page, load a script, or write a part of the page. Blanks are left out.
+const GOING: [&str; 20] = [
+    "adjacenthtml",
+    "export*",
+    "from\"",
+    "from'",
+    "import\"",
+    "import'",
+    "import*",
+    "import{",
+    "innerhtml",
+    "location",
+    "navigat",
+    "outerhtml",
+    "prerender",
+    "src\"",
+    "src'",
+    "src:",
+    "src`",
+    "srcdoc",
+    ".src",
+    "href:",
+];
+/// The same by a call.
+const GOING_CALLS: [&str; 6] = ["import", "importscripts", "open", "worker", "write", "writeln"];
 /// How scripts follow a link for the visitor; then links lead, too.
-const CLICK: &str = "click(";
+const CLICKS: [&str; 2] = ["click", "dispatchevent"];
+/// A script that counts visitors, which many sites load on each of their pages.
+const COUNTER: &str = "www.googletagmanager.com";
+/// How many times one address may hold another in base64.
+const LAYERS_MAX: usize = 3;
 
 /// Every host that a page of HTML, plain or in base64, might make the page of the order. What is no page of HTML is
 /// any text.
@@ -36,7 +63,7 @@ fn leads(page: &str) -> Result<Hosts, Unclear> {
     let lower = page.to_ascii_lowercase();
     let mut bytes_left = (page.len() * TAG_BYTES_MAX).max(TAG_BYTES_MIN);
     let mut hosts = Hosts::new();
-    let follows_links = backslashes(&lower).as_deref().unwrap_or(&lower).contains(CLICK);
+    let (mut links, mut is_clicking) = (Vec::new(), false);
     for (at, _) in lower.match_indices('<') {
         let rest = &lower[at + 1..];
         let name = &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len())];
@@ -45,27 +72,83 @@ fn leads(page: &str) -> Result<Hosts, Unclear> {
         }
         let end = at + 1 + tag_end(rest);
         bytes_left = bytes_left.checked_sub(end - at).ok_or(Unclear::TooDeep)?;
-        let is_followed = follows_links && matches!(name, "a" | "area");
-        if is_followed || is_leading(name, &lower[at..end]) {
-            hosts.extend(addresses(&page[at..end])?);
+        let tag = &page[at..end];
+        if matches!(name, "a" | "area") {
+            links.push(tag);
+        }
+        let (is_leading, is_running) = (is_leading(name, &lower[at..end]), is_running(&lower[at..end]));
+        if is_leading || is_running {
+            let texts = with_content(tag, LAYERS_MAX)?;
+            is_clicking |= texts.iter().any(|text| clicks(text));
+            if is_leading || texts.iter().any(|text| goes(text)) {
+                hosts.extend(all_addresses(&texts)?);
+            }
         }
         if name == "script" {
             let script = &page[end..lower[end..].find("</script").map_or(page.len(), |length| end + length)];
             bytes_left = bytes_left.checked_sub(script.len()).ok_or(Unclear::TooDeep)?;
-            if goes(script) {
-                hosts.extend(addresses(script)?);
+            let texts = with_content(script, LAYERS_MAX)?;
+            is_clicking |= texts.iter().any(|text| clicks(text));
+            if texts.iter().any(|text| goes(text)) {
+                hosts.extend(all_addresses(&texts)?.into_iter().filter(|host| host != COUNTER));
             }
         }
+    }
+    for link in links.into_iter().filter(|_| is_clicking) {
+        hosts.extend(addresses(link)?);
     }
     Ok(hosts)
 }
 
+fn all_addresses(texts: &[String]) -> Result<Hosts, Unclear> {
+    texts.iter().try_fold(Hosts::new(), |hosts, text| Ok(&hosts | &addresses(text)?))
+}
+
+/// A tag or a script, and what `data:` addresses in it hold in base64, unless that is a picture.
+fn with_content(text: &str, layers: usize) -> Result<Vec<String>, Unclear> {
+    let mut texts = vec![text.to_owned()];
+    let is_left_out = |c: char| matches!(c, '\t' | '\n' | '\r');
+    let plain = unescaped(text).replace(is_left_out, "");
+    let lower = plain.to_ascii_lowercase();
+    let mut last = 0;
+    for (at, mark) in lower.match_indices("base64") {
+        let Some(start) = lower.get(at + mark.len()..).and_then(|rest| rest.trim_start().strip_prefix(','))
+        else {
+            continue;
+        };
+        if at < last {
+            continue;
+        }
+        let media = lower[last..at].rsplit("data:").next().unwrap_or_default();
+        let start = plain.len() - start.len();
+        last = plain[start..].find(['"', '\'', '`', '<', '>']).map_or(plain.len(), |length| start + length);
+        if media.starts_with("image/") && !media.starts_with("image/svg") {
+            continue;
+        }
+        let body = &plain[start..last];
+        if let Some(bytes) = from_base64(percent(body).as_deref().unwrap_or(body)) {
+            let layers = layers.checked_sub(1).ok_or(Unclear::TooDeep)?;
+            texts.extend(with_content(&text_of(&bytes), layers)?);
+        }
+    }
+    Ok(texts)
+}
+
+/// A tag or a script as a browser reads it.
+fn unescaped(text: &str) -> String {
+    let text = entities(text).unwrap_or_else(|| text.to_owned());
+    backslashes(&text).unwrap_or(text)
+}
+
 fn is_leading(name: &str, tag: &str) -> bool {
-    let decoded = entities(tag);
-    let tag = decoded.as_deref().unwrap_or(tag).to_ascii_lowercase();
+    let tag = unescaped(tag).to_ascii_lowercase();
     let names = matches!(name, "link" | "meta") && NAMING.iter().any(|word| tag.contains(word));
-    let runs = tag.contains("javascript:") || has_handler(&tag);
-    LEADING.contains(&name) || names || tag.contains("formaction") || (runs && goes(&tag))
+    LEADING.contains(&name) || names || tag.contains("formaction")
+}
+
+fn is_running(tag: &str) -> bool {
+    let tag = unescaped(tag).to_ascii_lowercase();
+    tag.contains("javascript:") || has_handler(&tag)
 }
 
 /// Whether a tag has an attribute like `onload`.
@@ -77,11 +160,30 @@ fn has_handler(tag: &str) -> bool {
     })
 }
 
-/// Whether a script speaks of going to another page.
+/// Whether a script goes to another page, loads a script, or writes a part of the page.
 fn goes(script: &str) -> bool {
-    let decoded = backslashes(script);
-    let script = decoded.as_deref().unwrap_or(script).to_ascii_lowercase();
-    GOING.iter().any(|word| script.contains(word))
+    let script = squeezed(script);
+    GOING.iter().any(|word| script.contains(word)) || GOING_CALLS.iter().any(|word| calls(&script, word))
+}
+
+fn clicks(script: &str) -> bool {
+    let script = squeezed(script);
+    CLICKS.iter().any(|word| calls(&script, word))
+}
+
+/// A script in small letters, without blanks and escapes.
+fn squeezed(script: &str) -> String {
+    let plain = unescaped(script);
+    let plain = percent(&plain).unwrap_or(plain);
+    plain.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// Whether a function whose name ends in `word` is called: `click(`, `["click"](`, `click?.(`, `click.call(`.
+fn calls(script: &str, word: &str) -> bool {
+    script.match_indices(word).any(|(at, _)| {
+        let rest = script[at + word.len()..].trim_start_matches(['"', '\'', '`', ']', '?', '.']);
+        ["(", "apply(", "bind(", "call("].iter().any(|start| rest.starts_with(start))
+    })
 }
 
 /// Where a tag ends, for the reader that ends it last: quotes count anywhere, or behind an equals sign only.

@@ -151,6 +151,7 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
                 whole::words_behind_path(&text).for_each(|word| {
                     if !whole::is_one_address(word) {
                         scan::beginnings(word, &mut hosts);
+                        scan::names_without_dot(word, &mut hosts);
                     }
                 });
             }

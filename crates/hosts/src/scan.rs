@@ -87,6 +87,27 @@ pub(crate) fn names(text: &str, hosts: &mut Hosts) {
         }
     }
     hosts.extend(text.split(|c: char| !(c.is_ascii_hexdigit() || matches!(c, ':' | '.'))).filter_map(ipv6));
+    names_without_dot(text, hosts);
+}
+
+/// Names without a dot at the beginning of a value: this machine's, and one between two slashes and a path or a port. Base64
+/// may begin with two slashes as well, but has capitals among small letters.
+pub(crate) fn names_without_dot(text: &str, hosts: &mut Hosts) {
+    for value in text.split(|c: char| c.is_whitespace() || "\"'`,;=&|()[]{}<>".contains(c)) {
+        let rest = value.trim_start_matches(is_slash);
+        let length = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(length);
+        let is_host = after.starts_with(['/', '\\', ':']);
+        let small = name.to_ascii_lowercase();
+        let is_one_case =
+            name[name.len().min(1)..] == small[name.len().min(1)..] || name == name.to_ascii_uppercase();
+        let is_name = (1..=63).contains(&name.len()) && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let has_slashes = value.len() - rest.len() >= 2;
+        let is_local = small == "localhost" && (is_host || after.is_empty() || after.starts_with(['?', '#']));
+        if is_local || (has_slashes && is_host && is_name && is_one_case) {
+            hosts.insert(small);
+        }
+    }
 }
 
 /// Hosts that stand between the signs that an address has, or between blanks. A plus sign, a tilde and the like join

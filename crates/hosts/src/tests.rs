@@ -115,6 +115,42 @@ fn of_what_is_not_known_bare_names_and_base64_are_read_as_well() {
 }
 
 #[test]
+fn of_what_is_not_known_this_machine_and_names_without_a_dot_are_seen_as_well() {
+    for (text, host) in [
+        ("//intranet/x", "intranet"),
+        ("\\\\intranet\\x", "intranet"),
+        ("%2F%2Fintranet%2Fx", "intranet"),
+        ("{\"u\":\"//intranet:8080\"}", "intranet"),
+        ("//Intranet-2/x", "intranet-2"),
+        ("a=b&u=//intranet/x", "intranet"),
+        ("localhost", "localhost"),
+        ("localhost/admin", "localhost"),
+        ("LOCALHOST:8080/admin", "localhost"),
+        ("{\"u\":\"localhost/admin\"}", "localhost"),
+        ("bG9jYWxob3N0L2FkbWlu", "localhost"),
+    ] {
+        assert!(sees(anything(text), host), "{text}: {:?}", anything(text));
+    }
+    for text in [
+        "//uQxAAAAAAAAAAAAAAAAAAAAAAAWGluZwAAAA8AAAACAAAFbgC7/x",
+        "//div[@id='captcha']/img",
+        "// a/b",
+        "//",
+        "https://shop.example.org//login/x",
+        "/a//b/c",
+        "1.2.3",
+        "126.0.6478",
+        "10.0.22631",
+        "1572395042",
+        "93.5",
+        "my_localhost_2",
+    ] {
+        let found = anything(text).unwrap();
+        assert!(found.iter().all(|host| host == "shop.example.org"), "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn what_orders_are_made_of_names_no_host() {
     let picture: Vec<u8> = (0..3000_u32).map(|n| ((n * 7919) >> 3).to_le_bytes()[0] ^ 0x5a).collect();
     for text in [

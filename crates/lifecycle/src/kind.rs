@@ -27,6 +27,8 @@ pub struct Field {
     pub name: &'static str,
     pub shape: Shape,
     pub required: bool,
+    /// The fields any of which stands in for it, where it is required.
+    pub substitutes: &'static [&'static str],
     /// Whether two orders that differ in it need different answers.
     pub identifies: bool,
     /// What leaving it out means, so that saying it and leaving it out is the same order.

@@ -301,21 +301,25 @@ impl Draft {
 
 /// Whether all that the kind requires is there, and everything that it knows has its shape.
 pub fn check_params(kind: &Kind, params: &BTreeMap<String, Value>) -> Result<(), BadRequest> {
-    kind.fields.iter().try_for_each(|field| check_field(kind, field, params.get(field.name)))
+    kind.fields.iter().try_for_each(|field| check_field(kind, field, params))
 }
 
-fn check_field(kind: &Kind, field: &Field, value: Option<&Value>) -> Result<(), BadRequest> {
+fn check_field(kind: &Kind, field: &Field, params: &BTreeMap<String, Value>) -> Result<(), BadRequest> {
+    let value = params.get(field.name);
+    let is_given =
+        |name: &&str| params.get(*name).is_some_and(|value| !value.as_bytes().trim_ascii().is_empty());
+    let is_required = field.required && !field.substitutes.iter().any(is_given);
     let missing = || BadRequest::MissingField { kind: kind.name.to_string(), field: field.name };
     let name = || field.name.to_string();
     match (value, field.shape) {
-        (None, _) if field.required => Err(missing()),
+        (None, _) if is_required => Err(missing()),
         (None, _) => Ok(()),
         (
             Some(Value::Bytes(_)),
             Shape::Text | Shape::PageAddress | Shape::VendorAddress | Shape::Document,
         ) => Err(BadRequest::NotText { field: name() }),
         (Some(Value::Text(text)), _) if text.trim().is_empty() => {
-            if field.required {
+            if is_required {
                 Err(missing())
             } else {
                 Ok(())

@@ -22,8 +22,14 @@ const fn secs(n: u64) -> Duration {
 }
 
 fn kind(single_use: bool) -> Kind {
-    const FIELDS: &[Field] =
-        &[Field { name: "what", shape: Shape::Text, required: true, identifies: true, default: None }];
+    const FIELDS: &[Field] = &[Field {
+        name: "what",
+        shape: Shape::Text,
+        required: true,
+        substitutes: &[],
+        identifies: true,
+        default: None,
+    }];
     Kind {
         name: Cow::Borrowed("thing"),
         fields: FIELDS,

@@ -13,7 +13,7 @@ const NOON: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const PROXY_COUNTS: KeySettings = KeySettings { proxy_counts: true, window: None, secret: None };
 
 const fn field(name: &'static str, identifies: bool, default: Option<&'static str>) -> Field {
-    Field { name, shape: Shape::Text, required: false, identifies, default }
+    Field { name, shape: Shape::Text, required: false, substitutes: &[], identifies, default }
 }
 
 /// Some of its fields say what is wanted.

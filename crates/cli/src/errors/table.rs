@@ -20,6 +20,23 @@ pub(super) struct Row {
     pub(super) is_overridden: bool,
 }
 
+/// Codes that only CapSolver sends. All JSON dialects share one table.
+const OF_CAP_SOLVER: [&str; 6] = [
+    "ERROR_BAD_REQUEST",
+    "ERROR_INVALID_TASK_DATA",
+    "ERROR_RATE_LIMIT",
+    "ERROR_SERVICE_UNAVALIABLE",
+    "ERROR_TASKID_INVALID",
+    "ERROR_TASK_TIMEOUT",
+];
+
+/// The other dialects that have a code, by name.
+pub(super) fn dialects_with(code: &str, codes: &Codes, config: &Config) -> Vec<&'static str> {
+    let is_of = |name: &str| !OF_CAP_SOLVER.contains(&code) || name == Dialect::CapSolver.name();
+    let has = |name: &&'static str| is_of(name) && Codes::of(Some(name), config).row(code).is_some();
+    profiles().into_iter().filter(|name| *name != codes.name()).filter(has).collect()
+}
+
 pub(super) enum Codes {
     Classic(ClassicCodes),
     Json(quittance_protocol::json::JsonCodes),

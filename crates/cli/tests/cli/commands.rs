@@ -16,7 +16,17 @@ use house::House;
 #[test]
 fn a_look_in_a_folder_without_a_store_says_so_and_creates_nothing() {
     let house = House::new();
-    for look in [&["dead", "list"][..], &["usage"], &["audit"], &["stock"], &["pool", "list"]] {
+    for look in [
+        &["dead", "list"][..],
+        &["usage"],
+        &["audit"],
+        &["stock"],
+        &["pool", "list"],
+        &["nodes"],
+        &["nodes", "--json"],
+        &["top", "--once"],
+        &["store", "status"],
+    ] {
         let ended = house.run(look).exits(5);
         assert!(
             ended.err.contains("there is no store in") && ended.err.contains("store.url"),

@@ -21,11 +21,19 @@ pub const LIFE: Duration = Duration::from_secs(120);
 pub const POLICY: Policy = Policy { keep: Duration::from_secs(3600), ..Policy::DEFAULT };
 
 static FIELDS: [Field; 2] = [
-    Field { name: "page", shape: Shape::Text, required: true, identifies: true, default: None },
+    Field {
+        name: "page",
+        shape: Shape::Text,
+        required: true,
+        substitutes: &[],
+        identifies: true,
+        default: None,
+    },
     Field {
         name: "picture",
         shape: Shape::File { bytes_min: 1, bytes_max: 2 * 1024 * 1024 },
         required: false,
+        substitutes: &[],
         identifies: false,
         default: None,
     },

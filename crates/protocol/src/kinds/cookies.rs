@@ -31,15 +31,16 @@ pub(crate) const ROWS: &[KindRow] = &[
         name: "datadome",
         fields: &[
             PAGE,
-            required_vendor("captcha_url"),
+            Field { substitutes: &["html", "htmlPageBase64"], ..required_vendor("captcha_url") },
             required("userAgent"),
             required("proxy"),
             optional("proxytype"),
             // The cookie of the block page, for a provider that asks for it.
             optional("datadome_cookie"),
             optional("datadomeVersion"),
-            // The block page itself, for another.
+            // The block page itself, as CapSolver and CapMonster ask for it.
             document("html"),
+            document("htmlPageBase64"),
         ],
         // The challenge is at geo.captcha-delivery.com (2captcha's and CapSolver's examples).
         vendors: &["*.captcha-delivery.com"],

@@ -218,7 +218,7 @@ pub(crate) const BODY: Field = Field { shape: PICTURE_SHAPE, ..required("body") 
 
 /// A text without which no provider takes the order.
 pub(crate) const fn required(name: &'static str) -> Field {
-    Field { name, shape: Shape::Text, required: true, identifies: true, default: None }
+    Field { name, shape: Shape::Text, required: true, substitutes: &[], identifies: true, default: None }
 }
 
 /// A text that asks for a different answer. Many clients send what they do not set as an empty text, so

@@ -214,6 +214,8 @@ pub(crate) const ROWS: &[KindRow] = &[
         ],
         // cdn.captchafox.com has the script, api.captchafox.com the verification.
         vendors: &["*.captchafox.com"],
+        // The script for answers that begin with `MAM_`.
+        scripts: &["https://s.uicdn.com/mampkg/@mamdev/core.frontend.libs.captchafox/"],
         bound_to_address: true,
         ..TOKEN
     },

@@ -80,6 +80,16 @@ fn the_case_of_a_code_does_not_matter() {
 }
 
 #[test]
+fn a_code_of_another_dialect_names_that_dialect_and_how_to_ask_for_it() {
+    for code in ["ERROR_INVALID_TASK_DATA", "ERROR_SERVICE_UNAVALIABLE"] {
+        let page = ask(Some(code), None, false, &[]);
+        assert!(!page.contains("did you mean"), "{page}");
+        let command = format!("it is a code of capsolver: see `quittance errors --profile capsolver {code}`");
+        assert!(page.contains(&command), "{page}");
+    }
+}
+
+#[test]
 fn a_code_of_the_native_api_is_ours_and_not_the_provider_s() {
     let page = ask(Some("needs_a_person"), None, false, &[]);
     assert!(page.contains("from Quittance itself") && page.contains("409"), "{page}");

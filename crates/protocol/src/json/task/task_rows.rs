@@ -376,6 +376,7 @@ pub(super) const TABLE: &[TaskRow] = &[
         names: &[
             name("captcha_url", "metadata.captchaUrl"),
             name("captcha_url", "captchaUrl"),
+            name("htmlPageBase64", "metadata.htmlPageBase64"),
             name("datadome_cookie", "metadata.datadomeCookie"),
             name("datadomeVersion", "metadata.datadomeVersion"),
         ],

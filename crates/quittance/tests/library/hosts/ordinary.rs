@@ -295,6 +295,15 @@ fn addresses_of_vendors() -> Vec<Ordinary> {
             TWO_CAPTCHA,
         ),
         task(
+            "DataDome at CapMonster, with its block page",
+            "CustomTask",
+            with(
+                &proxied,
+                json!({ "class": "DataDome", "userAgent": AGENT, "metadata": { "htmlPageBase64": base64(crate::hosts::hide::BLOCK_PAGE.as_bytes()), "datadomeCookie": "datadome=VYUWrgJ9ap4zmXq8" } }),
+            ),
+            CAP_MONSTER,
+        ),
+        task(
             "DataDome at CapMonster",
             "CustomTask",
             with(

@@ -90,6 +90,23 @@ fn one_or_two_typing_errors_in_the_name_of_a_kind_are_noticed() {
 }
 
 #[test]
+fn a_name_without_a_description_has_no_more_signs_in_it_than_the_service_writes() {
+    for (typed, right) in [
+        ("vk_image", "vkimage"),
+        ("VK-Image", "vkimage"),
+        ("hunt_", "hunt"),
+        ("_HUNT", "hunt"),
+        ("Hunt_Task", "HuntTask"),
+        ("temu-image", "temuimage"),
+        ("dragdrop", "drag_drop"),
+        ("yandex_", "yandex"),
+        ("Yidun_Task_Proxyless", "YidunTask"),
+    ] {
+        assert_eq!(kind(typed).as_deref(), Some(right), "{typed}");
+    }
+}
+
+#[test]
 fn no_name_that_a_service_documents_is_a_typing_error() {
     let others = [
         "Altcha",

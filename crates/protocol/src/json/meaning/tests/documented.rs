@@ -23,6 +23,8 @@ capsolver AntiAwsWafTask websiteURL proxy awsKey awsIv awsContext awsChallengeJS
     awsExistingToken
 capsolver AntiAwsWafTaskProxyLess websiteURL awsKey awsIv awsContext awsChallengeJS awsApiJs awsProblemUrl awsApiKey \
     awsExistingToken
+capsolver AntiAkamaiWebTask url abck bmsz userAgent
+capsolver AntiAkamaiBMPTask packageName version deviceId deviceName count pow country
 capsolver AntiBotdeflectorTaskProxyLess websiteURL domain flowToken
 capsolver AntiCloudflareTask websiteURL proxy userAgent html
 capsolver AntiTurnstileTaskProxyLess websiteURL websiteKey metadata
