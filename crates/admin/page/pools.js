@@ -18,15 +18,15 @@ function standing(pool) {
   // Nothing is wanted, so nothing is full. Why that is so only the daemon's words say.
   if (size === 0) return sign('off', why.includes('hours') ? 'off hours' : 'holds nothing');
   if (fresh >= size) return sign('good', 'full');
-  if (pool.stopped) return sign('bad', 'price not known');
+  if (pool.stopped) return sign('bad', pool.spent.incomplete && pool.price !== null ? 'spending not known' : 'price not known');
   if (why.includes('budget') && fresh + coming < size) return sign('slow', 'budget spent');
   return fresh === 0 && coming === 0 ? sign('bad', 'empty') : sign('going', 'being filled');
 }
 
-/** Refills without a known price are not in the sum, and are not counted as 0. */
-function spentWords({ money_micros: micros, unpriced }) {
+/** Refills without a known price, and what the store forgot, are not in the sum, and are not counted as 0. */
+function spentWords({ money_micros: micros, unpriced, incomplete }) {
   if (micros === null) return 'not known';
-  return unpriced > 0 ? `at least ${money(micros)}` : money(micros);
+  return unpriced > 0 || incomplete ? `at least ${money(micros)}` : money(micros);
 }
 
 function pool(one) {

@@ -102,6 +102,9 @@ pub struct ShownSpent {
     pub refills: u64,
     /// Refills whose price is not known; they are not in `money`.
     pub unpriced: u64,
+    /// The store forgot, so more may have been spent in this hour than this; absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -140,7 +143,7 @@ pub struct ShownPool {
     /// Currency of all amounts.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     pub currency: String,
-    /// Why a pool with a budget buys nothing: the price of an answer is not known.
+    /// Why a pool with a budget buys nothing: the price of an answer, or what was spent in this hour, is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
     /// How long after the solve an answer can be handed out.
@@ -197,10 +200,11 @@ impl ShownPool {
                 money_micros: spent.sum().known().map(|money| money.0),
                 refills: spent.refills,
                 unpriced: spent.unpriced,
+                incomplete: spent.is_incomplete,
             },
             price: price.map(decimal),
             currency: currency.clone(),
-            stopped: pool.stopped_by_price(),
+            stopped: pool.stopped_by_price().or_else(|| pool.stopped_by_loss(now)),
             usable_ms: millis(*usable),
             kept_here: *is_kept_here,
         }

@@ -288,14 +288,14 @@ impl Engine {
     }
 
     /// Takes in hand what an earlier process of this node had in hand. The next [`put_back`](Self::put_back) compares it
-    /// with the store. With `is_same_store`, an order so old that the store may have removed it after its end is left
+    /// with the store. With `may_have_ended`, an order so old that a store may have removed it after its end is left
     /// out. Returns how many are in hand.
-    pub fn take_in_hand(&self, orders: Vec<Order>, is_same_store: bool) -> usize {
+    pub fn take_in_hand(&self, orders: Vec<Order>, may_have_ended: bool) -> usize {
         let now = self.now();
         let mut taken = 0;
         for order in orders {
             let removed_at = order.deadline + self.policy(&order).keep;
-            if is_forgettable(&order, now) || (is_same_store && removed_at <= now) {
+            if is_forgettable(&order, now) || (may_have_ended && removed_at <= now) {
                 continue;
             }
             self.hold(&Versioned { version: Version::ABSENT, order: Arc::new(order) });

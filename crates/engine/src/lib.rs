@@ -44,7 +44,7 @@ pub use gate::ProviderState;
 pub use in_hand::PutBack;
 pub use lifetimes::{LifeRule, TrustView, show_trust, with_life_rules};
 pub use place::{PlaceError, PlacedOrder};
-pub use pools::{PoolError, PoolView, price_not_known};
+pub use pools::{KnownDocument, PoolError, PoolView, price_not_known, spending_not_known};
 pub use settings::{KindTranslator, Kinds, OnCommit, Rules, Settings, TenantRule, Throttle, TranslatedKind};
 pub use targets::Targets;
 pub use wait::Outcome;
@@ -85,6 +85,9 @@ pub struct World {
     pub membership: Arc<dyn Membership>,
 }
 
+/// No number of records.
+const NOT_COUNTED: u64 = u64::MAX;
+
 /// One node. Callers use [`place`](Self::place) and [`wait`](Self::wait) from anywhere; one task must run
 /// [`work`](Self::work), which carries the orders out.
 pub struct Engine {
@@ -101,6 +104,10 @@ pub struct Engine {
     suspicion: Wakeup,
     /// Until when nodes put back what the store has forgotten, in milliseconds.
     recovering_until: AtomicU64,
+    /// How many records of a store on this machine cannot be read; [`NOT_COUNTED`] if that is not counted.
+    records_unreadable: AtomicU64,
+    /// The last hour in which the store forgot what pools had spent, as far as this node knows.
+    spending_lost_in: AtomicU64,
     /// What the keys of orders are hashed under.
     key_secret: Mutex<Option<[u8; 32]>>,
     /// What the store has forgotten, until a person has seen it.
@@ -176,6 +183,8 @@ impl Engine {
             spilled: Mutex::default(),
             suspicion: Wakeup::default(),
             recovering_until: AtomicU64::new(0),
+            records_unreadable: AtomicU64::new(NOT_COUNTED),
+            spending_lost_in: AtomicU64::new(0),
             key_secret: Mutex::new(settings.keys.secret),
             forgetting: Mutex::default(),
             pools: Mutex::default(),
@@ -231,6 +240,18 @@ impl Engine {
     #[must_use]
     pub fn unreadable(&self) -> u64 {
         NodeCounters::read(&self.node_counters.unreadable)
+    }
+
+    /// The store counts so many records that cannot be read and wait for a person.
+    pub fn note_unreadable(&self, count: u64) {
+        self.records_unreadable.store(count, Ordering::Relaxed);
+    }
+
+    /// How many records cannot be read and wait for a person; `None` if the store does not count them.
+    #[must_use]
+    pub fn records_unreadable(&self) -> Option<u64> {
+        let count = self.records_unreadable.load(Ordering::Relaxed);
+        (count != NOT_COUNTED).then_some(count)
     }
 
     /// Why this node submits nothing until an operator releases the provider's account; `None` while it submits.

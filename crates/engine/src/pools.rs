@@ -12,6 +12,7 @@ mod put_back;
 
 use crate::{Engine, PlaceError};
 use local::LocalPool;
+pub use put_back::KnownDocument;
 use quittance_lifecycle::{Draft, Money, Reuse, Slot, Target, Terms, Timestamp};
 use quittance_ports::document::POOL_NAME_BYTES_MAX;
 use quittance_ports::membership::SILENT_AFTER;
@@ -20,7 +21,7 @@ use quittance_ports::{
     StoredDocument, TrustDocument, Version,
 };
 use quittance_ports::{Goal, SIZE_MAX};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The most parts of the day that a pool may have.
@@ -83,6 +84,15 @@ impl PoolView {
         let is_stopped = spec.is_on && spec.budget.is_some() && self.price.is_none();
         is_stopped.then(|| price_not_known(&spec.kind))
     }
+
+    /// Why its budget lets it buy nothing in the hour of `now`: what it has spent in it is not known.
+    #[must_use]
+    pub fn stopped_by_loss(&self, now: Timestamp) -> Option<String> {
+        let spec = &self.document.spec;
+        let spent = budget::this_hour(self.document.spent, now);
+        let is_stopped = spec.is_on && spec.budget.is_some() && spent.is_incomplete;
+        is_stopped.then(|| spending_not_known(spent.hour))
+    }
 }
 
 /// What this node knows of the documents, and what it has seen of each pool.
@@ -90,7 +100,9 @@ impl PoolView {
 pub(crate) struct Pools {
     documents: BTreeMap<String, StoredDocument>,
     /// Documents that were there when the store was last known to be the same, and are not any more.
-    vanished: BTreeMap<String, StoredDocument>,
+    vanished: BTreeMap<String, KnownDocument>,
+    /// The pools that this node refilled at its last look.
+    refilled: BTreeSet<String>,
     local: BTreeMap<String, LocalPool>,
     by_target: BTreeMap<Target, String>,
     /// The demand at this node since it started, by pool.
@@ -215,7 +227,7 @@ impl Engine {
             let document = match stored.map(|stored| stored.document) {
                 Some(SharedDocument::Pool(old)) if old.is_removed => old.set_again(spec, asked_at),
                 Some(SharedDocument::Pool(old)) => PoolDocument { spec, asked_at, level: None, ..old },
-                _ => PoolDocument::new(spec, asked_at),
+                _ => self.new_pool(spec),
             };
             let document = document.in_currency(&self.settings.currency);
             let document = SharedDocument::Pool(document);
@@ -316,6 +328,16 @@ impl Engine {
 pub fn price_not_known(kind: &str) -> String {
     format!(
         "it has a budget, and the price of `{kind}` is not known: it buys nothing until `prices.{kind}` is set"
+    )
+}
+
+/// Why a pool with a budget buys nothing in this hour after the store forgot, and when it buys again.
+#[must_use]
+pub fn spending_not_known(hour: u64) -> String {
+    let next = (hour % 24 + 1) % 24;
+    format!(
+        "the store forgot what it has spent in this hour, so its budget counts as spent: it buys nothing until {next:02}:00 UTC; \
+         to buy now, set it without a budget"
     )
 }
 

@@ -103,6 +103,8 @@ pub struct Spent {
     pub refills: u64,
     /// Refills of which no price was known: they are not in `money`.
     pub unpriced: u64,
+    /// The store forgot, and in this hour more may have been spent than this.
+    pub is_incomplete: bool,
 }
 
 impl PoolDocument {
@@ -113,7 +115,7 @@ impl PoolDocument {
             spec,
             generations: Vec::new(),
             first_generation: at.as_millis(),
-            spent: Spent { hour: 0, money: Money(0), refills: 0, unpriced: 0 },
+            spent: Spent { hour: 0, money: Money(0), refills: 0, unpriced: 0, is_incomplete: false },
             reserved: BTreeMap::new(),
             price: None,
             basis: PriceBasis { digest: 0, since: at },

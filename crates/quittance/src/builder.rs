@@ -9,8 +9,10 @@ use crate::{BackgroundTasks, Quittance, secret};
 use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{Engine, LifeRule, PoolError, Settings, World};
 use quittance_lifecycle::{Fault, FaultClass, SubmitOutcome};
-use quittance_ports::membership::SKEW_MAX;
-use quittance_ports::{Clock, FixedProvider, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
+use quittance_ports::membership::{SILENT_AFTER, SKEW_MAX};
+use quittance_ports::{
+    Clock, FixedProvider, Member, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError,
+};
 use quittance_record::SpillFile;
 use std::fmt;
 use std::io;
@@ -266,7 +268,7 @@ impl Builder {
         if let Some(note) = opened.membership.sealed().await? {
             return Err(StartError::Moved { note });
         }
-        let (lost, is_restored) = (opened.stale(), opened.is_restored());
+        let (lost, is_restored, opened_damage) = (opened.stale(), opened.is_restored(), opened.damage());
         let clock = FleetClock::default();
         let spill = self.spill()?;
         let mut memory = StoreMemory::recall(opened.clone(), self.folder(), self.place.address());
@@ -280,6 +282,7 @@ impl Builder {
             address.is_unsettled_until(clock.now() + SECRETS_WAIT);
         }
         let in_hand_file = memory.in_hand_file().filter(|_| is_shared);
+        let (has_forgotten, was_replaced) = (opened_damage.is_some(), memory.is_replaced());
         memory.hold_to(&node.engine, of_store, is_own.then_some(webhooks));
         for key in &lost {
             node.engine.lose(key).await?;
@@ -297,6 +300,9 @@ impl Builder {
             clock,
             memory,
         );
+        if has_forgotten || was_replaced {
+            lose_spending(&node, has_forgotten).await?;
+        }
         // A store that is away just now hears of us when it is back. Otherwise nothing is done before we are on its
         // roll, and have a clock that agrees with the others'.
         _ = presence.heartbeat().await;
@@ -430,6 +436,18 @@ fn no_provider() -> FixedProvider {
 }
 
 /// A pool that is as it should be is left alone: every write of it makes its keeper look again.
+/// The store forgot before this node was at work. Nodes that are at work put back what the pools have spent; if there
+/// are none, it is not known.
+async fn lose_spending(node: &Quittance, is_alone: bool) -> Result<(), StoreError> {
+    let members = node.membership.members().await?;
+    let is_there = |member: &Member| members.now.since(member.seen) < SILENT_AFTER;
+    if !is_alone && members.nodes.iter().any(is_there) {
+        node.engine.note_lost_spending();
+        return Ok(());
+    }
+    node.engine.lose_spending().await
+}
+
 async fn set_pools(node: &Quittance, specs: Vec<PoolSpec>) -> Result<(), StartError> {
     if specs.is_empty() {
         return Ok(());

@@ -1,6 +1,6 @@
-//! The orders in hand of a node that stops while it cannot reach its store, in one file in its folder. The store may
-//! come back empty, and then no other node may know of them. The next process of this node compares them with the
-//! store, and puts back what the store has forgotten.
+//! The orders in hand of a node that stops, in one file in its folder. The store may be empty at the next start, and then
+//! no other node may know of them. The next process of this node compares them with the store, and puts back what the
+//! store has forgotten. If the store had them all at the stop and is still the same, the file is not needed.
 
 use crate::secret;
 use quittance_lifecycle::Order;
@@ -10,12 +10,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The file in the folder of a node with the orders that it could not leave to its store.
+/// The file in the folder of a node with the orders that it had in hand when it stopped.
 pub const IN_HAND_NAME: &str = "orders-in-hand";
 /// Where a file goes that this version cannot read whole.
 const UNREADABLE_NAME: &str = "orders-in-hand.unreadable";
 /// The most bytes that are written. Over this limit, the last orders are left out: those that have their answer.
 const BYTES_MAX: usize = 128 << 20;
+/// The line behind the address of a store that had all of these orders.
+const ALL_STORED: &[u8] = b"all-stored";
 
 #[derive(Clone, Debug)]
 pub(crate) struct InHandFile {
@@ -28,6 +30,8 @@ pub(crate) struct InHandFile {
 #[derive(Debug, Default)]
 pub(crate) struct KeptOrders {
     pub(crate) orders: Vec<Order>,
+    /// The store had them all when they were kept.
+    pub(crate) is_all_stored: bool,
     /// How many orders cannot be read.
     pub(crate) unreadable: usize,
 }
@@ -43,8 +47,12 @@ impl InHandFile {
 
     /// Puts these orders into the file, in place of what it held. Returns how many fit. They are on the disk when it
     /// returns.
-    pub(crate) fn keep(&self, orders: &[Arc<Order>]) -> io::Result<usize> {
+    pub(crate) fn keep(&self, orders: &[Arc<Order>], is_all_stored: bool) -> io::Result<usize> {
         let mut bytes = format!("{}\n", self.address).into_bytes();
+        if is_all_stored {
+            bytes.extend_from_slice(ALL_STORED);
+            bytes.push(b'\n');
+        }
         let mut kept = 0;
         for order in orders {
             let (terms, order) = (encode_terms(&order.terms), encode_order(order));
@@ -67,11 +75,12 @@ impl InHandFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read?,
         };
-        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
         if lines.next() != Some(self.address.as_bytes()) {
             return Ok(None);
         }
-        let mut kept = KeptOrders::default();
+        let is_all_stored = lines.next_if_eq(&ALL_STORED).is_some();
+        let mut kept = KeptOrders { is_all_stored, ..KeptOrders::default() };
         while let Some(terms) = lines.next().filter(|line| !line.is_empty()) {
             let order = lines.next().unwrap_or_default();
             match decode_terms(terms).and_then(|terms| decode_order(order, Arc::new(terms))) {
@@ -117,9 +126,11 @@ mod tests {
         let file = InHandFile::new(dir.path().to_owned(), "redis://a:1".into());
         assert!(file.read().unwrap().is_none());
         let orders = [order("0x4AAAAAAA1"), order("0x4AAAAAAA2")];
-        assert_eq!(file.keep(&orders).unwrap(), 2);
+        assert_eq!(file.keep(&orders, true).unwrap(), 2);
+        assert!(file.read().unwrap().expect("it was kept").is_all_stored);
+        assert_eq!(file.keep(&orders, false).unwrap(), 2);
         let kept = file.read().unwrap().expect("it was kept");
-        assert_eq!(kept.unreadable, 0);
+        assert_eq!((kept.unreadable, kept.is_all_stored), (0, false));
         assert_eq!(kept.orders, orders.map(Arc::unwrap_or_clone));
         let other = InHandFile::new(dir.path().to_owned(), "redis://b:1".into());
         assert!(other.read().unwrap().is_none());

@@ -140,7 +140,7 @@ pub(crate) struct BackgroundTasks {
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
     /// The task that keeps the node among the members, and how to end it.
     presence: Option<(oneshot::Sender<()>, JoinHandle<bool>)>,
-    /// Where orders in hand are kept if the node stops while it cannot reach its store.
+    /// Where orders in hand are kept when the node stops.
     in_hand_file: Option<InHandFile>,
     counting: Option<JoinHandle<()>>,
     listens_on: Option<SocketAddr>,
@@ -161,25 +161,34 @@ async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<bool>)>) ->
     }
 }
 
-/// The store cannot be reached, and this process ends: the orders in hand stay in the folder of the node.
-fn keep_in_hand(engine: &Engine, file: &InHandFile) {
+/// This process ends: the orders in hand stay in the folder of the node. The store may not know them, or forget them
+/// before the next start.
+fn keep_in_hand(engine: &Engine, file: &InHandFile, is_all_stored: bool) {
     let orders = engine.orders_in_hand();
     if orders.is_empty() {
         return;
     }
-    let path = file.path();
-    match file.keep(&orders) {
-        Ok(kept) => tracing::warn!(
-            "the store cannot be reached: {kept} of {} orders in hand are kept in {}, and the next start of this node puts back \
-             what the store has forgotten",
-            orders.len(),
+    let (path, count) = (file.path(), orders.len());
+    match (file.keep(&orders, is_all_stored), is_all_stored) {
+        (Ok(kept), true) => tracing::info!(
+            "{kept} of {count} orders in hand are kept in {}: the next start of this node puts them back if the store has \
+             forgotten them",
             path.display()
         ),
-        Err(error) => tracing::error!(
+        (Ok(kept), false) => tracing::warn!(
+            "the store cannot be reached: {kept} of {count} orders in hand are kept in {}, and the next start of this node puts \
+             back what the store has forgotten",
+            path.display()
+        ),
+        (Err(error), true) => tracing::warn!(
             %error,
-            "the store cannot be reached, and {} orders in hand cannot be kept in {}: if the store has forgotten them, they \
+            "{count} orders in hand cannot be kept in {}: if the store forgets them before the next start, they are lost",
+            path.display()
+        ),
+        (Err(error), false) => tracing::error!(
+            %error,
+            "the store cannot be reached, and {count} orders in hand cannot be kept in {}: if the store has forgotten them, they \
              are lost",
-            orders.len(),
             path.display()
         ),
     }
@@ -420,8 +429,8 @@ impl Quittance {
         if let Some(callbacks) = callbacks {
             callbacks.close().await;
         }
-        if let Some(file) = in_hand_file.filter(|_| !is_all_stored) {
-            keep_in_hand(&self.engine, &file);
+        if let Some(file) = in_hand_file {
+            keep_in_hand(&self.engine, &file, is_all_stored);
         }
         if let Some(counting) = self.running().counting.take() {
             counting.abort();

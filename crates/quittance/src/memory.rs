@@ -6,9 +6,9 @@ use crate::in_hand_file::{InHandFile, KeptOrders};
 use crate::place::Opened;
 use crate::secret;
 use crate::server::Webhooks;
-use quittance_engine::{Engine, PutBack};
+use quittance_engine::{Engine, KnownDocument, PutBack};
 use quittance_lifecycle::Timestamp;
-use quittance_ports::{MarkRequest, StoreError, StoreMark, StoredDocument};
+use quittance_ports::{MarkRequest, StoreError, StoreMark};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,8 @@ pub const NOTE: &str = "store-forgot";
 const KEEP_SPAN: Duration = Duration::from_secs(10);
 /// How often the log says that this node still puts back what it had in hand.
 const STILL_SPAN: Duration = Duration::from_secs(1);
+/// How often the log reports records that cannot be read, and timers that were lost.
+const REPORT_SPAN: Duration = Duration::from_secs(60);
 /// How many orders are named in the log.
 const NAMED_MAX: usize = 50;
 
@@ -51,11 +53,15 @@ pub(crate) struct StoreMemory {
     /// are compared with the store.
     kept: Option<(InHandFile, usize)>,
     /// The pools that are still to be put back.
-    owed_pools: Vec<StoredDocument>,
+    owed_pools: Vec<KnownDocument>,
     /// What was wrong with the store's own files at the last report.
     last_error: Option<String>,
     /// The last report about lines of the trail that were lost.
     reported_trail: Option<String>,
+    /// How many records could not be read at the last report, and when that was.
+    reported_unreadable: (u64, Option<Instant>),
+    /// How many lost timers were written again before the last report, and when that was.
+    reported_timers: (u64, Option<Instant>),
 }
 
 impl StoreMemory {
@@ -79,6 +85,8 @@ impl StoreMemory {
             owed_pools: Vec::new(),
             last_error: None,
             reported_trail: None,
+            reported_unreadable: (0, None),
+            reported_timers: (0, None),
         };
         if let Some(dir) = dir {
             let identity = fs::read_to_string(dir.join(IDENTITY)).unwrap_or_default();
@@ -142,10 +150,15 @@ impl StoreMemory {
         }
     }
 
-    /// What an earlier process of this node had in hand, when it stopped without its store, is in hand again.
+    /// Whether the store is another than this node knew, or went back, before this process began.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.agreed.as_ref().is_some_and(|mark| self.is_other(mark))
+    }
+
+    /// What an earlier process of this node had in hand when it stopped is in hand again, if the store may not have it.
     fn take_kept(&mut self, engine: &Engine) {
         let Some(file) = self.in_hand_file() else { return };
-        let KeptOrders { orders, unreadable } = match file.read() {
+        let KeptOrders { orders, is_all_stored, unreadable } = match file.read() {
             Ok(Some(kept)) => kept,
             Ok(None) => return,
             Err(error) => {
@@ -155,18 +168,29 @@ impl StoreMemory {
             }
         };
         let is_same_store = self.agreed.as_ref().is_some_and(|mark| !self.is_other(mark));
-        let in_hand = engine.take_in_hand(orders, is_same_store);
+        if is_all_stored && is_same_store {
+            // The store had them, and other nodes may have brought them to their end and removed them.
+            remove_kept(&file, 0);
+            return;
+        }
+        // Orders that were left to other nodes have come to their end there.
+        let in_hand = engine.take_in_hand(orders, is_same_store || is_all_stored);
+        let why = if is_all_stored {
+            "the store is not what it was when this node stopped"
+        } else {
+            "this node could not reach its store when it stopped"
+        };
         tracing::warn!(
             store = self.address,
             in_hand,
             unreadable,
-            "this node could not reach its store when it stopped: the orders that it kept in its folder are compared with the store"
+            "{why}: the orders that it kept in its folder are compared with the store"
         );
         self.kept = Some((file, unreadable));
         self.is_incomplete = true;
     }
 
-    /// Where the orders in hand are kept while the store cannot be reached.
+    /// Where the orders in hand are kept when this node stops.
     pub(crate) fn in_hand_file(&self) -> Option<InHandFile> {
         self.dir.clone().map(|dir| InHandFile::new(dir, self.address.clone()))
     }
@@ -209,6 +233,8 @@ impl StoreMemory {
     /// node has in hand.
     pub(crate) async fn look(&mut self, engine: &Engine, is_suspected: bool) -> bool {
         self.look_at_files(engine);
+        self.look_at_records(engine);
+        self.look_at_timers(engine);
         if self.has_note && engine.forgetting().is_none() {
             self.has_note = false;
             if let Some(dir) = &self.dir {
@@ -299,11 +325,8 @@ impl StoreMemory {
     async fn put_back(&mut self, engine: &Engine, is_other: bool) {
         let result = self.put_back_in_time(engine, is_other).await;
         self.is_incomplete = result.is_incomplete;
-        if let Some((file, unreadable)) = self.kept.take_if(|_| !result.is_incomplete)
-            && let Err(error) = file.remove(unreadable)
-        {
-            let path = file.path();
-            tracing::warn!(path = %path.display(), %error, "the store has the orders of this file, and it cannot be removed");
+        if let Some((file, unreadable)) = self.kept.take_if(|_| !result.is_incomplete) {
+            remove_kept(&file, unreadable);
         }
         if !is_other && result.count() == 0 {
             return;
@@ -380,6 +403,45 @@ impl StoreMemory {
         }
     }
 
+    /// Reports records that cannot be read, when there are more than before.
+    fn look_at_records(&mut self, engine: &Engine) {
+        let listed = self.opened.unreadable();
+        if let Some(count) = listed {
+            engine.note_unreadable(count);
+        }
+        // Other stores do not count them; there, this node counts how often it met one.
+        let count = listed.unwrap_or_else(|| engine.unreadable());
+        let (reported, at) = &mut self.reported_unreadable;
+        if count <= *reported {
+            *reported = count;
+        } else if at.is_none_or(|at| at.elapsed() >= REPORT_SPAN) {
+            tracing::warn!(
+                store = self.address,
+                unreadable = count,
+                "records of the store cannot be read; they are set aside, and their orders rest: compare `quittance dead list \
+                 --cause unreadable` with the provider's list, look at the disk, then drop them (`quittance dead drop`)"
+            );
+            (*reported, *at) = (count, Some(Instant::now()));
+        }
+    }
+
+    /// Reports timers that the store had lost.
+    fn look_at_timers(&mut self, engine: &Engine) {
+        let restored = self.opened.timers_restored();
+        let (reported, at) = self.reported_timers;
+        if restored <= reported || at.is_some_and(|at| at.elapsed() < REPORT_SPAN) {
+            return;
+        }
+        self.reported_timers = (restored, Some(Instant::now()));
+        let words = format!(
+            "the store has lost the timers of orders whose records it has: {} or more had none, and have one again from their \
+             records; they were late: find out what removed the keys `*:due` of the store, then mark this alert as seen",
+            restored - reported
+        );
+        tracing::warn!(store = self.address, "{words}");
+        self.note(engine, words);
+    }
+
     fn note(&mut self, engine: &Engine, words: String) {
         self.has_note = true;
         self.keep(NOTE, words.as_bytes());
@@ -392,6 +454,13 @@ impl StoreMemory {
         if let Err(error) = secret::keep(dir, name, bytes) {
             tracing::warn!(%error, name, "what this node remembers of its store cannot be kept in its folder");
         }
+    }
+}
+
+fn remove_kept(file: &InHandFile, unreadable: usize) {
+    if let Err(error) = file.remove(unreadable) {
+        let path = file.path();
+        tracing::warn!(path = %path.display(), %error, "the store has the orders of this file, and it cannot be removed");
     }
 }
 

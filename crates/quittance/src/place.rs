@@ -292,6 +292,24 @@ impl Opened {
         }
     }
 
+    /// How many timers of orders a shared store had lost, and has again.
+    pub(crate) fn timers_restored(&self) -> u64 {
+        match &self.keeper {
+            #[cfg(feature = "redis")]
+            SecretHome::Redis(store) => store.timers_restored(),
+            _ => 0,
+        }
+    }
+
+    /// How many records cannot be read and wait for a person, if the store counts them.
+    pub(crate) fn unreadable(&self) -> Option<u64> {
+        match &self.keeper {
+            #[cfg(feature = "embedded")]
+            SecretHome::Folder(_, store, _) => Some(store.unreadable_count()),
+            _ => None,
+        }
+    }
+
     /// A sentence about a store on this machine that cannot know whether its log has lost its end.
     pub(crate) fn trail_note(&self) -> Option<String> {
         match &self.keeper {

@@ -89,6 +89,7 @@ mirror! { PoolRecord<'a> {
     spent_micros: u64,
     refills: u64,
     unpriced: u64,
+    is_incomplete: bool,
     reserved: Vec<(u32, u64, Option<u64>)>,
     price_micros: u64,
     price_basis: Text<'a>,
@@ -145,6 +146,7 @@ impl<'a> PoolRecord<'a> {
             spent_micros: unless_default(spent.money.0),
             refills: unless_default(spent.refills),
             unpriced: unless_default(spent.unpriced),
+            is_incomplete: spent.is_incomplete.then_some(true),
             price_micros: price.map(|Money(micros)| micros),
             asked_at: moment(*asked_at),
             level: level.as_ref().map(LevelRecord::of),
@@ -180,6 +182,7 @@ impl<'a> PoolRecord<'a> {
                 money: Money(self.spent_micros.unwrap_or_default()),
                 refills: self.refills.unwrap_or_default(),
                 unpriced: self.unpriced.unwrap_or_default(),
+                is_incomplete: self.is_incomplete.unwrap_or_default(),
             },
             first_generation: self.first_generation.unwrap_or_default(),
             reserved: {

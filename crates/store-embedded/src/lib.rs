@@ -157,6 +157,12 @@ impl EmbeddedStore {
         ledger.broken().map(|(key, detail)| Unreadable { key: *key, detail: detail.clone() }).collect()
     }
 
+    /// How many records cannot be read.
+    #[must_use]
+    pub fn unreadable_count(&self) -> u64 {
+        self.0.shared.ledger().broken().count() as u64
+    }
+
     /// What happened to its files, in words: they were deleted, moved, replaced or overwritten while it was open, or
     /// the log had lost its end when it was opened.
     #[must_use]

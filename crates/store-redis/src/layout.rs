@@ -43,7 +43,7 @@ const OF_A_COMMIT: [&str; 10] =
     [VERSIONS, "due", "forget", "open", "rest", "dead", "stocks", "days", "tenants", "identity"];
 
 /// Where the keys of orders are listed, each in one of them.
-const LISTS: [&str; 3] = ["open", "rest", "dead"];
+pub(crate) const LISTS: [&str; 3] = ["open", "rest", "dead"];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {

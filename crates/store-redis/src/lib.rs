@@ -43,6 +43,7 @@ mod settings;
 mod store;
 mod sweep;
 mod take;
+mod timers;
 mod url;
 mod usage;
 mod wire;
@@ -57,6 +58,7 @@ use crate::link::Link;
 use crate::notices::OwnWrites;
 use crate::row::text;
 use crate::scripts::Scripts;
+use crate::timers::TimerSweeps;
 use quittance_ports::{StoreError, Watchers};
 use redis::{Cmd, Value};
 use std::fmt;
@@ -84,6 +86,9 @@ struct RedisInner {
     round_trips: AtomicU64,
     /// The identity and the epoch that this node knows; see [`RedisStore::trust`].
     known: Mutex<Option<([u8; 16], u64)>>,
+    timer_sweeps: TimerSweeps,
+    /// How many timers were written again that the index had lost.
+    timers_restored: AtomicU64,
 }
 
 /// What goes on behind the scenes, until it is dropped.
@@ -100,6 +105,12 @@ impl RedisStore {
     /// which its tasks run until the last handle is dropped.
     pub async fn open(settings: Settings) -> Result<Self, RedisOpenError> {
         open::open(&settings).await
+    }
+
+    /// How many timers this handle has written again that the index had lost.
+    #[must_use]
+    pub fn timers_restored(&self) -> u64 {
+        self.inner().timers_restored.load(Ordering::Relaxed)
     }
 
     /// The secret that all nodes of this store share, if one of them has drawn it.

@@ -8,6 +8,7 @@ use crate::notices::{NoticeListener, OwnWrites, recheck};
 use crate::row::text;
 use crate::scripts::Scripts;
 use crate::settings::Settings;
+use crate::timers::TimerSweeps;
 use crate::{RedisInner, RedisStore, Tasks};
 use quittance_ports::Watchers;
 use redis::Value;
@@ -40,6 +41,8 @@ pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, RedisOpenErr
         writes: AtomicU64::new(0),
         round_trips: AtomicU64::new(0),
         known: Mutex::default(),
+        timer_sweeps: TimerSweeps::default(),
+        timers_restored: AtomicU64::new(0),
     };
     inner.settle(settings.is_look).await?;
 

@@ -219,7 +219,10 @@ impl Store for RedisStore {
     }
 
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.inner().purge(score(now), limit).await.map_err(|failure| failure.unavailable(PURGING))
+        let purged = self.inner().purge(score(now), limit).await;
+        let restored = self.inner().restore_timers().await;
+        let purged = purged.and_then(|purged| restored.map(|()| purged));
+        purged.map_err(|failure| failure.unavailable(PURGING))
     }
 
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {

@@ -40,6 +40,9 @@ pub(super) fn budget(pool: &ShownPool, currency: &str) -> String {
 fn spent(pool: &ShownPool) -> String {
     let spent = price_sum(pool.spent.money_micros, pool.spent.unpriced);
     let words = spent.words(&pool.currency);
+    if pool.spent.incomplete {
+        return format!("at least {words}; the store forgot how much");
+    }
     match (spent.known(), spent.unpriced) {
         (Some(_), some @ 1..) => format!("{words}; the price of {some} is not known"),
         _ => words,

@@ -35,6 +35,8 @@ pub(super) static ROWS: &[Setting] = rows! {
         "alert when a pool with demand has been empty for this long";
     "alerts.store_away_for" [alerts.thresholds.store_away_for] ANY,
         "alert when the store has not answered for this long";
+    "alerts.records_unreadable" [alerts.thresholds.records_unreadable] Shape::Flag,
+        "alert when records cannot be read and wait for a person";
     "alerts.spill_for" [alerts.thresholds.spill_for] ANY,
         "alert when something has waited in a node's spill for this long";
     "alerts.node_silent_for" [alerts.thresholds.node_silent_for] ANY,

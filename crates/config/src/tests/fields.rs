@@ -102,6 +102,7 @@ fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
             polled_answers: "alerts.polled_answers",
             pool_starves_for: "alerts.pool_starves_for",
             store_away_for: "alerts.store_away_for",
+            records_unreadable: "alerts.records_unreadable",
             spill_for: "alerts.spill_for",
             node_silent_for: "alerts.node_silent_for",
             clear_after: "alerts.clear_after",

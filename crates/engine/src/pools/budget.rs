@@ -3,13 +3,18 @@
 //! been charged stays counted.
 
 use super::local::LocalPool;
-use super::price_not_known;
+use super::{price_not_known, spending_not_known};
 use crate::Engine;
 use quittance_lifecycle::{Attempt, Money, Order, Phase, PriceSum, Terms, Timestamp};
 use quittance_ports::{PoolDocument, PriceBasis, Reservation, Spent};
 use sha2::{Digest, Sha256};
 
 const HOUR_MS: u64 = 3_600_000;
+
+/// The hour of a moment, counted from 1970, in UTC.
+pub(super) const fn hour_of(at: Timestamp) -> u64 {
+    at.as_millis() / HOUR_MS
+}
 
 /// How many refills the budget of a pool allows now, and what to say if that is fewer than are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,14 +32,62 @@ pub(super) fn price(document: &PoolDocument, basis: u64, list_price: Option<Mone
 
 /// What was spent in the hour of `now`.
 pub(super) fn this_hour(spent: Spent, now: Timestamp) -> Spent {
-    let hour = now.as_millis() / HOUR_MS;
+    let hour = hour_of(now);
     if spent.hour == hour { spent } else { Spent { hour, ..Spent::default() } }
 }
 
-/// Whether the pool has set out to spend anything in the hour of `now`.
+/// Whether the pool has set out to spend anything in the hour of `now`, or may have.
 pub(super) fn has_spent(document: &PoolDocument, now: Timestamp) -> bool {
     let spent = this_hour(document.spent, now);
+    spent.is_incomplete || is_any(spent)
+}
+
+fn is_any(spent: Spent) -> bool {
     spent.money > Money(0) || spent.refills > 0 || spent.unpriced > 0
+}
+
+/// The document of a pool as a store has it that forgot, with what this node knows of it. If `is_complete`, this node
+/// knows all that was spent until the store forgot.
+pub(super) fn remember(
+    stored: &PoolDocument,
+    known: &PoolDocument,
+    is_complete: bool,
+    now: Timestamp,
+) -> PoolDocument {
+    let (here, ours) = (this_hour(stored.spent, now), this_hour(known.spent, now));
+    let is_more = ours.money > here.money || ours.refills > here.refills || ours.unpriced > here.unpriced;
+    let is_behind = is_more || !is_continued_by(known, stored);
+    let is_incomplete = if is_complete {
+        // The store's own document was made again and has spent something, too: neither has the sum of both.
+        is_behind && known.first_generation != stored.first_generation && is_any(here)
+    } else {
+        here.is_incomplete || is_behind
+    };
+    let mut next = stored.clone();
+    next.spent = Spent {
+        hour: here.hour,
+        money: here.money.max(ours.money),
+        refills: here.refills.max(ours.refills),
+        unpriced: here.unpriced.max(ours.unpriced),
+        is_incomplete,
+    };
+    next.generations.resize(stored.generations.len().max(known.generations.len()), 0);
+    for (generation, known) in next.generations.iter_mut().zip(&known.generations) {
+        *generation = (*generation).max(*known);
+    }
+    for (place, reservation) in &known.reserved {
+        next.reserved.entry(*place).or_insert(*reservation);
+    }
+    next.first_generation = stored.first_generation.max(known.first_generation);
+    next.asked_at = stored.asked_at.max(known.asked_at);
+    next
+}
+
+/// Whether `next` is the same pool, which has come as far as `before` or further.
+pub(super) fn is_continued_by(before: &PoolDocument, next: &PoolDocument) -> bool {
+    let mut steps = before.generations.iter().enumerate();
+    before.first_generation <= next.first_generation
+        && steps.all(|(place, step)| next.generations.get(place).is_some_and(|next| next >= step))
 }
 
 impl Engine {
@@ -95,6 +148,9 @@ impl LocalPool {
                 "its budget of {budget} {currency} an hour is smaller than the price of one, {price}"
             );
             return Affordable::Refills(0, words);
+        }
+        if document.spent.is_incomplete {
+            return Affordable::Refills(0, spending_not_known(document.spent.hour));
         }
         let Spent { money: Money(spent), unpriced, .. } = document.spent;
         let left = budget.0.saturating_sub(spent).saturating_sub(price.0.saturating_mul(unpriced));

@@ -100,7 +100,11 @@ impl Engine {
             if self.is_keeper(&name, &members)
                 && let Some(stored) = stored
             {
-                self.keep(&name, stored).await?;
+                lock(&self.pools).refilled.insert(name.clone());
+                // Other nodes may know better what it has spent.
+                if self.recovering().is_none() {
+                    self.keep(&name, stored).await?;
+                }
             }
         }
         Ok(())

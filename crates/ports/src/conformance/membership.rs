@@ -159,7 +159,7 @@ fn pool(name: &str) -> SharedDocument {
         },
         generations: vec![0, 7, u64::MAX],
         first_generation: 1_700_000_000_000,
-        spent: Spent { hour: 495_000, money: Money(1), refills: 2, unpriced: 1 },
+        spent: Spent { hour: 495_000, money: Money(1), refills: 2, unpriced: 1, is_incomplete: true },
         reserved: BTreeMap::from([(2, Reservation { hour: 495_000, price: None })]),
         price: Some(Money(2990)),
         basis: PriceBasis { digest: u64::MAX, since: START },

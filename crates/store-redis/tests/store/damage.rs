@@ -248,3 +248,39 @@ fn fields_of_a_later_version_are_passed_over() {
         assert_eq!(scene.listed(Which::OPEN).await, (6, false));
     });
 }
+
+/// The index of timers is lost, or a part of it, and the records stay: no order stops for ever.
+#[test]
+fn timers_that_the_index_has_lost_are_written_again_from_the_records() {
+    run(async {
+        for partitions in [1, 3] {
+            let place = FreshPrefix::on_one_server(partitions);
+            let store = place.open().await;
+            for n in 0..300 {
+                create(&store, &samples::queued(&format!("order {n}"), START).order).await;
+            }
+            assert_eq!(store.purge(START, 100).await.unwrap(), 0);
+            assert_eq!(store.timers_restored(), 0, "nothing is lost");
+            for partition in 0..partitions {
+                let due = format!("{{{}:{partition}}}:due", place.prefix);
+                assert_eq!(shared_redis().command(&["DEL", &due]), "1");
+            }
+            let create_one = samples::queued("one more", START).order;
+            create(&store, &create_one).await;
+            // A page at a time, and by any node.
+            for _ in 0..5 {
+                store.purge(START, 100).await.unwrap();
+            }
+            assert_eq!(store.timers_restored(), 300);
+            let mut claimed = 0;
+            loop {
+                let due = store.claim_due(after(1000), after(2000), 100).await.unwrap();
+                claimed += due.orders.len();
+                if due.orders.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(claimed, 301, "all are attended to");
+        }
+    });
+}

@@ -94,6 +94,7 @@ impl Judge<'_> {
             Rule::PoolStarves => self.pools_starve(),
             Rule::StoreAway => self.store_away(),
             Rule::StoreForgot => self.store_forgot(),
+            Rule::RecordsUnreadable => self.records_unreadable(),
             Rule::SpillNotEmpty => self.spills(),
             Rule::NodeSilent => self.silent_nodes(),
         }
@@ -207,6 +208,14 @@ impl Judge<'_> {
                 );
                 return Some(RuleReading { subject: pool.name.clone(), level: Level::High, words });
             }
+            if pool.is_spent_incomplete {
+                let words = format!(
+                    "the store forgot what pool {} has spent in this hour, so its budget of {budget} {currency} counts as spent: wait \
+                     for the next hour, or set the pool without a budget",
+                    pool.name
+                );
+                return Some(RuleReading { subject: pool.name.clone(), level: Level::High, words });
+            }
             let part = |permille: u32| u128::from(budget.0) * u128::from(permille) / 1000;
             // A refill whose price was not known counts as the next one does.
             let assumed = pool.price.map_or(0, |price| u128::from(price.0) * u128::from(pool.unpriced));
@@ -309,6 +318,15 @@ impl Judge<'_> {
     fn store_forgot(&self) -> Option<Vec<RuleReading>> {
         let what = self.readings.forgot.as_ref();
         one(&self.readings.here, level(what.is_some(), true), what.cloned().unwrap_or_default())
+    }
+
+    fn records_unreadable(&self) -> Option<Vec<RuleReading>> {
+        let count = self.readings.unreadable?;
+        let words = format!(
+            "{count} records cannot be read, and their orders rest: compare `quittance dead list --cause unreadable` with the \
+             provider's list, look at the disk, then drop them (`quittance dead drop`)"
+        );
+        one("", level(count > 0, true), words)
     }
 
     fn spills(&self) -> Option<Vec<RuleReading>> {

@@ -11,6 +11,8 @@ pub struct Readings {
     /// What the store has lost, in words, until a person has seen it.
     pub forgot: Option<String>,
     pub dead: Option<DeadLetters>,
+    /// How many records cannot be read and wait for a person.
+    pub unreadable: Option<u64>,
     /// What has been counted since the node began to look; it only grows.
     pub counts: Option<Counters>,
     /// What people call the provider, and how it is.
@@ -48,6 +50,8 @@ pub struct Pool {
     pub spent_this_hour: Money,
     /// Refills of this hour whose price was not known: they are not in `spent_this_hour`.
     pub unpriced: u64,
+    /// The store forgot, so more may have been spent in this hour.
+    pub is_spent_incomplete: bool,
     /// What the next refill costs, as far as it is known.
     pub price: Option<Money>,
     pub level: u32,

@@ -35,6 +35,7 @@ rules! {
     PoolStarves "pool_starves",
     StoreAway "store_away",
     StoreForgot "store_forgot",
+    RecordsUnreadable "records_unreadable",
     SpillNotEmpty "spill_not_empty",
     NodeSilent "node_silent",
 }
@@ -55,6 +56,7 @@ impl Rule {
                 | Self::BalanceLow
                 | Self::StoreAway
                 | Self::StoreForgot
+                | Self::RecordsUnreadable
         )
     }
 }
@@ -84,6 +86,7 @@ pub struct Thresholds {
     pub polled_answers: u64,
     pub pool_starves_for: Duration,
     pub store_away_for: Duration,
+    pub records_unreadable: bool,
     pub spill_for: Duration,
     pub node_silent_for: Duration,
     /// How long the value must be below the lower threshold before an alert is cleared.
@@ -107,6 +110,7 @@ impl Default for Thresholds {
             polled_answers: 20,
             pool_starves_for: Duration::from_secs(60),
             store_away_for: Duration::from_secs(10),
+            records_unreadable: true,
             spill_for: Duration::from_secs(60),
             node_silent_for: Duration::from_secs(15),
             clear_after: Duration::from_secs(60),
@@ -123,7 +127,9 @@ impl Thresholds {
     pub const fn raised_after(&self, rule: Rule) -> Duration {
         match rule {
             // Each of these is already settled elsewhere and does not flap.
-            Rule::ProviderPaused | Rule::DeadLettersOld | Rule::StoreForgot => Duration::ZERO,
+            Rule::ProviderPaused | Rule::DeadLettersOld | Rule::StoreForgot | Rule::RecordsUnreadable => {
+                Duration::ZERO
+            }
             Rule::ProviderBroken => self.provider_broken_for,
             Rule::PoolStarves => self.pool_starves_for,
             Rule::StoreAway => self.store_away_for,
@@ -166,6 +172,7 @@ impl Thresholds {
             Rule::StoreAway => !self.store_away_for.is_zero(),
             // This rule cannot be switched off.
             Rule::StoreForgot => true,
+            Rule::RecordsUnreadable => self.records_unreadable,
             Rule::SpillNotEmpty => !self.spill_for.is_zero(),
             Rule::NodeSilent => !self.node_silent_for.is_zero(),
         }

@@ -306,6 +306,10 @@ impl Monitor {
         }
         if reader.has_order_counts {
             readings.dead = self.dead_letters(state, now).await;
+            readings.unreadable = engine.records_unreadable().or(match state.reader.order_counts.dead {
+                0 => Some(0),
+                _ => state.keeper.oldest.unreadable(),
+            });
         }
         readings
     }
@@ -340,6 +344,7 @@ impl Monitor {
                 budget: document.spec.budget,
                 spent_this_hour: spent_this_hour(&document.spent, now).money,
                 unpriced: spent_this_hour(&document.spent, now).unpriced,
+                is_spent_incomplete: spent_this_hour(&document.spent, now).is_incomplete,
                 price: pool.price,
                 level,
                 fresh,

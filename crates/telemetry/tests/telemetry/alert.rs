@@ -251,6 +251,7 @@ fn a_pool_starves_only_while_callers_ask_for_what_it_does_not_have() {
             budget: Some(Money(1_000)),
             spent_this_hour: Money(spent),
             unpriced: 0,
+            is_spent_incomplete: false,
             price: Some(Money(1)),
             level: 4,
             fresh,
@@ -300,6 +301,34 @@ fn a_budget_that_does_not_pay_for_another_answer_is_at_its_end_wherever_the_bar_
     assert_eq!(post.watch(200..300, |_| pool(0)), [(260, false, Rule::BudgetEnds)], "a new hour");
 }
 
+/// What was spent is not known: the budget counts as spent, and that is told.
+#[test]
+fn a_budget_whose_spending_the_store_forgot_raises_an_alert_until_the_next_hour() {
+    let mut post = Post::new(Thresholds::default());
+    let pool = |is_spent_incomplete: bool| {
+        let (budget, price) = (Some(Money(20_000)), Some(Money(2_990)));
+        let pool =
+            Pool { name: "warm".into(), is_on: true, budget, price, is_spent_incomplete, ..Pool::default() };
+        Readings { pools: Some(vec![pool]), ..well() }
+    };
+    assert_eq!(post.watch(0..100, |_| pool(true)), [(10, true, Rule::BudgetEnds)]);
+    let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
+    assert!(words.contains("0.02 USD") && words.contains("the store forgot"), "{words}");
+    assert_eq!(post.watch(100..300, |_| pool(false)), [(160, false, Rule::BudgetEnds)]);
+}
+
+#[test]
+fn records_that_cannot_be_read_raise_an_alert_until_they_are_dropped() {
+    let mut post = Post::new(Thresholds::default());
+    let unreadable = |count| Readings { unreadable: count, ..well() };
+    assert_eq!(post.watch(0..10, |_| unreadable(Some(0))), []);
+    assert_eq!(post.watch(10..100, |_| unreadable(Some(3))), [(10, true, Rule::RecordsUnreadable)]);
+    let words = &post.words[&(Rule::RecordsUnreadable, String::new())];
+    assert!(words.contains("3 records") && words.contains("--cause unreadable"), "{words}");
+    assert_eq!(post.watch(100..300, |_| unreadable(None)), [], "what is not known clears nothing");
+    assert_eq!(post.watch(300..500, |_| unreadable(Some(0))), [(360, false, Rule::RecordsUnreadable)]);
+}
+
 #[test]
 fn a_store_that_is_away_clears_nothing_because_no_node_can_look() {
     let mut post = Post::new(Thresholds::default());
@@ -332,6 +361,7 @@ fn a_rule_that_is_switched_off_is_silent_and_clears_what_it_has_raised() {
         polled_permille: 0,
         pool_starves_for: Duration::ZERO,
         store_away_for: Duration::ZERO,
+        records_unreadable: false,
         spill_for: Duration::ZERO,
         node_silent_for: Duration::ZERO,
         ..Thresholds::default()
@@ -390,6 +420,7 @@ fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
         budget: Some(Money(1000)),
         spent_this_hour: Money(rng.roll(1200)),
         unpriced: rng.roll(3),
+        is_spent_incomplete: rng.roll(8) == 0,
         price: Some(Money(rng.roll(300))),
         level: u32::try_from(rng.roll(3)).unwrap_or(0),
         fresh: u32::try_from(rng.roll(2)).unwrap_or(0),
@@ -408,6 +439,7 @@ fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
         forgot: Some("the store was flushed: look".into()),
         here: "here".into(),
         dead: rng.maybe(DeadLetters { count: 1, oldest: None }),
+        unreadable: rng.roll(8).checked_sub(5),
         counts: rng.maybe(*counts),
         provider: rng.maybe(("main".into(), health)),
         balance: Some(Money(rng.roll(3_000_000))),

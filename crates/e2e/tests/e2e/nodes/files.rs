@@ -6,8 +6,10 @@ use crate::nodes::fleet::FleetNode;
 use crate::nodes::forgets::alert;
 use crate::provider::Sim;
 use crate::sandbox::{Sandbox, line};
-use serde_json::json;
+use crate::wait::{pass, until};
+use serde_json::{Value, json};
 use std::fs;
+use std::time::Duration;
 
 const ORDERS: u64 = 10;
 
@@ -77,4 +79,77 @@ fn a_log_that_was_damaged_after_a_kill_is_reported_and_every_lost_order_is_liste
     node.kill();
     let node_log = node.log_after_exit();
     assert!(node_log.contains("WARN") && node_log.contains("lost the end of its log"), "{node_log}");
+}
+
+/// Rows of the database rot while the daemon is stopped: they are set aside at the start, reported, and listed until a
+/// person drops them.
+#[test]
+fn records_that_cannot_be_read_are_reported_until_they_are_dropped() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 60_000 } }]));
+    let sandbox = Sandbox::of(&sim).set("timing.deadline=200s").set("alerts.clear_after=1s");
+    let mut node = FleetNode::new(sandbox).started();
+    let mut caller = NodeCaller::of(&node.url);
+    place(&mut caller);
+    node.end();
+    let database = node.sandbox.path("store").join("orders.db");
+    let mut bytes = fs::read(&database).expect("it is there");
+    let (old, rotten) = (b"file-3", b"file-X");
+    let found: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(old)).collect();
+    assert!(!found.is_empty(), "the parameters are in the database");
+    for at in found {
+        bytes[at..at + old.len()].copy_from_slice(rotten);
+    }
+    fs::write(&database, bytes).expect("it can be written");
+    node.start();
+    let mut caller = NodeCaller::of(&node.url);
+    let words = until("the alert", || {
+        let alert = standing(&mut caller)?;
+        Some(alert["words"].as_str().expect("words").to_owned())
+    });
+    assert!(words.contains("1 records") && words.contains("--cause unreadable"), "{words}");
+    let listed = caller.get("/v1/admin/dead?cause=unreadable").expect("a node answers").json();
+    let key = listed["orders"][0]["key"].as_str().expect("it is listed").to_owned();
+    node.sandbox.run(&["dead", "drop", &key]).must_succeed();
+    until("the alert is cleared", || standing(&mut caller).is_none().then_some(()));
+    node.kill();
+    let node_log = node.log_after_exit();
+    let is_reported =
+        |line: &&str| line.contains(" WARN ") && line.contains("records of the store cannot be read");
+    assert_eq!(node_log.lines().filter(is_reported).count(), 1, "{node_log}");
+}
+
+fn standing(caller: &mut NodeCaller) -> Option<Value> {
+    let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
+    let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
+    alerts.into_iter().find(|alert| alert["rule"] == "records_unreadable" && alert["cleared_at"].is_null())
+}
+
+/// Bought with a budget for two answers: 4 when the new database began the hour again.
+#[test]
+fn a_budget_does_not_begin_again_with_a_database_that_was_deleted_while_the_daemon_was_stopped() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 200 } }]));
+    let hour = || sim.ledger().0["now_ms"].as_u64().expect("the ledger has a clock") / 3_600_000;
+    let mut node = FleetNode::new(Sandbox::of(&sim)).started();
+    let before = hour();
+    let set = ["pool", "set", "warm", "--kind", "turnstile", "--size", "9", "--budget-per-hour", "0.006"];
+    let set = [&set[..], &["-p", "sitekey=0x4A", "-p", "pageurl=https://pool.example.com/"]].concat();
+    node.sandbox.run(&set).must_succeed();
+    until("its budget is spent", || (sim.ledger().accepted() == 2).then_some(()));
+    node.end();
+    for file in ["orders.db", "orders.db-wal", "orders.db-shm"] {
+        // After a proper stop there is no log.
+        _ = fs::remove_file(node.sandbox.path("store").join(file));
+    }
+    node.start();
+    node.sandbox.run(&set).must_succeed();
+    pass(Duration::from_secs(6));
+    let (bought, hours) = (sim.ledger().accepted(), hour() - before + 1);
+    assert!(bought <= 2 * hours, "{bought} bought in {hours} hours with a budget for 2 an hour");
+    if hours == 1 {
+        let text = node.sandbox.run(&["pool", "show", "warm"]).out;
+        assert!(text.contains("the store forgot what it has spent in this hour"), "{text}");
+    }
+    node.rest_in_peace();
 }

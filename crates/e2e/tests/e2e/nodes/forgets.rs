@@ -9,10 +9,13 @@ use crate::nodes::fleet::{NODES, NodeFleet};
 use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
 use crate::sandbox::line;
-use crate::wait::until;
+use crate::wait::{pass, until};
 use serde_json::json;
+use std::time::Duration;
 
 const ORDERS: u64 = 18;
+/// Long enough for a pool that looks every second to buy what it should not.
+const A_WHILE: Duration = Duration::from_secs(6);
 
 pub(super) fn forget(server: &StoreServer) {
     match server {
@@ -230,4 +233,35 @@ on_both_stores!(
     a_node_that_comes_with_an_empty_folder_after_a_loss_uses_the_secret_of_those_at_work,
     what_is_in_flight_when_the_store_forgets_is_reported_listed_and_answered_once,
     each_loss_is_reported_and_pools_that_were_set_by_hand_are_put_back,
+    a_budget_for_two_answers_buys_two_also_if_the_store_forgets,
 );
+
+fn hour(sim: &Sim) -> u64 {
+    sim.ledger().0["now_ms"].as_u64().expect("the ledger has a clock") / 3_600_000
+}
+
+/// Bought with a budget for two answers: 4 when a node put back the pool that did not know what had been spent.
+fn a_budget_for_two_answers_buys_two_also_if_the_store_forgets(which: ServerKind) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 200 } }]));
+    let fleet = NodeFleet::start(StoreServer::start(which), &sim, &[]);
+    let mut callers: Vec<NodeCaller> = fleet.urls().iter().map(|url| NodeCaller::of(url)).collect();
+    let before = hour(&sim);
+    let set = ["pool", "set", "warm", "--kind", "turnstile", "--size", "9", "--budget-per-hour", "0.006"];
+    let set = [&set[..], &["-p", "sitekey=0x4AAAAAAAB", "-p", "pageurl=https://pool.example.com/"]].concat();
+    fleet.nodes[0].sandbox.run(&set).must_succeed();
+    let pool = |caller: &mut NodeCaller| caller.get("/v1/pools/warm").expect("a node answers").json();
+    until("its budget is spent", || (pool(&mut callers[0])["spent"]["refills"] == 2).then_some(()));
+
+    forget(&fleet.server);
+    callers.iter_mut().for_each(alert);
+    let view = until("the pool is back and was looked at", || {
+        let view = pool(&mut callers[0]);
+        let words = view["level"]["why"].as_str()?.to_owned();
+        (words.contains("its budget for this hour is spent") || hour(&sim) > before).then_some(view)
+    });
+    pass(A_WHILE);
+    let (bought, hours) = (sim.ledger().accepted(), hour(&sim) - before + 1);
+    assert!(bought <= 2 * hours, "{bought} bought in {hours} hours with a budget for 2 an hour: {view}");
+    fleet.rest_in_peace();
+}

@@ -4,7 +4,7 @@
 
 use super::{on_both_stores, tell};
 use crate::nodes::caller::{CallerOutcome, NodeCaller, native};
-use crate::nodes::fleet::{NODES, NodeFleet};
+use crate::nodes::fleet::{FleetNode, NODES, NodeFleet};
 use crate::nodes::forgets::{alert, forged, forget, listed};
 use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
@@ -131,6 +131,7 @@ on_both_stores!(
     callers_that_repeat_their_orders_at_once_after_the_store_forgot_them_pay_once,
     a_node_that_is_stopped_right_after_a_flush_puts_back_what_it_had_in_hand,
     a_callback_kept_after_every_node_forgot_its_order_answers_the_repeat_before_it_is_bought,
+    orders_in_flight_are_put_back_when_every_node_was_stopped_before_the_store_forgot,
 );
 
 #[test]
@@ -163,6 +164,33 @@ fn a_node_that_is_stopped_right_after_a_flush_puts_back_what_it_had_in_hand(whic
     }
     assert_eq!(sim.ledger().accepted(), ORDERS, "each job is paid for once");
     assert_eq!(forged(&mut [caller]), 0, "no true callback is called forged");
+}
+
+/// All nodes are stopped properly, the store is emptied, and the nodes start again: what was in flight is on a list, and
+/// is not paid for again.
+fn orders_in_flight_are_put_back_when_every_node_was_stopped_before_the_store_forgot(which: ServerKind) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 20_000 } }]));
+    let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &SETTINGS);
+    let mut callers: Vec<NodeCaller> = fleet.urls().iter().map(|url| NodeCaller::of(url)).collect();
+    let ids: Vec<String> = (0..ORDERS).map(|n| place(&mut callers[node_of(n)], n)).collect();
+    wait_until_solving(&mut callers, &ids);
+    fleet.nodes.iter_mut().for_each(FleetNode::end);
+    forget(&fleet.server);
+    fleet.nodes.iter_mut().for_each(FleetNode::start);
+    let mut callers: Vec<NodeCaller> = fleet.urls().iter().map(|url| NodeCaller::of(url)).collect();
+    callers.iter_mut().for_each(alert);
+    listed(&mut callers[1], ids.len());
+    for n in 0..ORDERS {
+        answered(&mut callers[node_of(n)], n);
+    }
+    assert_eq!(sim.ledger().accepted(), ORDERS, "each job is paid for once");
+    assert_eq!(forged(&mut callers), 0, "no true callback is called forged");
+
+    // A store that still has them needs no file.
+    let is_kept = |node: &FleetNode| node.sandbox.path("home").join("orders-in-hand").exists();
+    assert!(!fleet.nodes.iter().any(is_kept), "what was used is removed");
+    fleet.rest_in_peace();
 }
 
 fn a_callback_kept_after_every_node_forgot_its_order_answers_the_repeat_before_it_is_bought(

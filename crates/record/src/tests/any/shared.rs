@@ -134,6 +134,7 @@ impl Any {
                 money: Money(self.wide()),
                 refills: self.wide(),
                 unpriced: self.wide(),
+                is_incomplete: self.flag(),
             },
             first_generation: self.wide(),
             reserved: {

@@ -65,7 +65,7 @@ pub(super) fn node_statuses() -> Vec<(&'static str, AnyRecord)> {
 
 /// What came with prices that are not known.
 pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
-    let spent = Spent { hour: 472_222, money: Money(2990), refills: 3, unpriced: 2 };
+    let spent = Spent { hour: 472_222, money: Money(2990), refills: 3, unpriced: 2, is_incomplete: false };
     let document = SharedDocument::Pool(PoolDocument { spent, ..shared::pool() });
     let reserved = [(0, None), (7, Some(Money(2990)))];
     let reserving = SharedDocument::Pool(PoolDocument {
@@ -75,7 +75,13 @@ pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
         currency: "EUR".into(),
         ..shared::pool()
     });
-    [("document-pool-unpriced", document), ("document-pool-reserving", reserving)]
-        .map(|(name, document)| (name, AnyRecord::SharedDocument(Box::new(document))))
-        .into()
+    let forgotten = Spent { is_incomplete: true, ..spent };
+    let forgotten = SharedDocument::Pool(PoolDocument { spent: forgotten, ..shared::pool() });
+    [
+        ("document-pool-unpriced", document),
+        ("document-pool-reserving", reserving),
+        ("document-pool-forgotten", forgotten),
+    ]
+    .map(|(name, document)| (name, AnyRecord::SharedDocument(Box::new(document))))
+    .into()
 }

@@ -7,7 +7,7 @@ use crate::stories::world::{StoryNode, StoryWorld, turnstile, world, world_with}
 use quittance_engine::{PoolView, Settings};
 use quittance_lifecycle::{FaultClass, Money, Policy, PriceSum, Unsolvable};
 use quittance_ports::Goal;
-use quittance_ports::{Membership as _, MemorySpill, PoolSpec};
+use quittance_ports::{DocumentWritten, Membership as _, MemorySpill, PoolSpec, StoreError};
 use std::sync::Arc;
 
 fn node(world: &StoryWorld, adjust: impl FnOnce(&mut Settings)) -> StoryNode {
@@ -38,6 +38,18 @@ fn agrees_with_usage(world: &StoryWorld, node: &StoryNode) -> PriceSum {
     let spent = pool_view(node).document.spent.sum();
     assert_eq!(spent, world.usage().spent(), "the pool and usage");
     spent
+}
+
+fn forget_documents(world: &StoryWorld, node: &StoryNode) {
+    let membership = world.membership.clone();
+    let forget = async move {
+        for stored in membership.documents().await? {
+            let written = membership.write_document(&stored.name, stored.version, None).await?;
+            assert!(matches!(written, DocumentWritten::Done(_)), "{written:?}");
+        }
+        Ok::<_, StoreError>(())
+    };
+    node.does(forget).expect("the store is there");
 }
 
 #[test]
@@ -237,6 +249,54 @@ fn a_pool_that_is_removed_and_set_again_counts_what_it_has_bought_before() {
     let spent = document(&first).spent;
     assert_eq!((spent.refills, spent.money), (5, Money(5 * PRICE)), "all of this hour");
     assert_eq!(places(&world).len(), 5, "five orders of their own");
+}
+
+/// Promise: a budget does not begin again because the store forgot. No node is at work that knows what was spent.
+#[test]
+fn a_pool_that_is_set_after_the_store_forgot_buys_nothing_in_that_hour() {
+    let world = world();
+    let first = priced(&world, PRICE);
+    world.provider.solves("site", 5);
+    set(&first, with_budget(2 * PRICE));
+    world.after(60);
+    assert_eq!(world.provider.taken(), 2, "a budget for two");
+    first.kill();
+    forget_documents(&world, &first);
+    let second = priced(&world, PRICE);
+    let engine = Arc::clone(&second.engine);
+    second.does(async move { engine.lose_spending().await }).expect("the store is there");
+    set(&second, with_budget(2 * PRICE));
+    world.after(120);
+    assert_eq!(world.provider.taken(), 2, "what was spent in this hour is not known");
+    assert!(why(&second).contains("the store forgot what it has spent in this hour"), "{}", why(&second));
+    let stopped = pool_view(&second).stopped_by_loss(second.engine.now());
+    assert!(stopped.is_some_and(|words| words.contains("UTC")), "it says until when");
+    world.after(3_600);
+    assert_eq!(world.provider.taken(), 4, "another hour has a budget of its own");
+    assert_eq!(pool_view(&second).stopped_by_loss(second.engine.now()), None);
+}
+
+/// The node that refills the pool is still at work: it knows what was spent.
+#[test]
+fn a_pool_that_is_put_back_has_what_is_left_of_its_budget() {
+    let world = world();
+    let node = priced(&world, PRICE);
+    world.provider.solves("site", 5);
+    set(&node, with_budget(3 * PRICE));
+    world.after(12);
+    assert!(world.provider.taken() < 3, "it waits for the price of the first answer");
+    forget_documents(&world, &node);
+    for order in world.orders() {
+        assert!(world.store.truth().lose(&order.key));
+    }
+    world.after(3);
+    let engine = Arc::clone(&node.engine);
+    let known = engine.take_known_pools();
+    node.does(async move { engine.put_back_pools(&known).await }).expect("the store is there");
+    world.after(120);
+    assert_eq!(world.provider.taken(), 3, "one budget for all");
+    let spent = document(&node).spent;
+    assert_eq!((spent.refills, spent.is_incomplete), (3, false));
 }
 
 #[test]

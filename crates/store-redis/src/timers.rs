@@ -1,0 +1,82 @@
+//! Timers that the index has lost while the records stayed are written again: without them, no node would attend to
+//! these orders any more. Every node looks once a second, which is one short call, and repairs a page at a time.
+
+use crate::RedisInner;
+use crate::commit::ScriptAnswer;
+use crate::failure::RedisFailure;
+use crate::layout::LISTS;
+use crate::row::text;
+use futures_util::future::try_join_all;
+use redis::Value;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many orders of a list one call compares with the index.
+const PAGE: usize = 256;
+/// How long a partition rests where nothing was missing: orders that wait for a person have no timer.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// How far the comparison has come in each partition.
+#[derive(Default)]
+pub(crate) struct TimerSweeps(Mutex<BTreeMap<u16, TimerSweep>>);
+
+#[derive(Clone, Default)]
+struct TimerSweep {
+    /// The list, of all that may have timers, and the last order in it that was compared.
+    list: usize,
+    after: String,
+    restored: u64,
+    rests_until: Option<Instant>,
+}
+
+impl TimerSweeps {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u16, TimerSweep>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TimerSweep {
+    /// A page was compared, and it ended with this order; the list has no more if that is empty.
+    fn step(&mut self, last: String, restored: u64) {
+        self.restored += restored;
+        self.after = last;
+        if !self.after.is_empty() {
+            return;
+        }
+        self.list += 1;
+        if self.list == LISTS.len() {
+            let rests_until = (self.restored == 0).then(|| Instant::now() + PAUSE);
+            *self = Self { rests_until, ..Self::default() };
+        }
+    }
+}
+
+impl RedisInner {
+    pub(crate) async fn restore_timers(&self) -> Result<(), RedisFailure> {
+        try_join_all(self.layout.all().map(|partition| self.restore_some(partition))).await.map(drop)
+    }
+
+    async fn restore_some(&self, partition: u16) -> Result<(), RedisFailure> {
+        let mut sweep = self.timer_sweeps.all().get(&partition).cloned().unwrap_or_default();
+        if sweep.rests_until.is_some_and(|until| Instant::now() < until) {
+            return Ok(());
+        }
+        let keys = ["desk", "due", "open", LISTS[sweep.list]].map(|what| self.layout.name(partition, what));
+        let (records, limit) = (self.layout.records(partition), PAGE.to_string());
+        let args = [records.as_bytes(), sweep.after.as_bytes(), limit.as_bytes()];
+        let ScriptAnswer { word, rest } = self.run(&self.scripts.timers, &keys, &args).await?;
+        if word == b"whole" {
+            return Ok(());
+        }
+        let [last, restored] = <[Value; 2]>::try_from(rest).map_err(|_| RedisFailure::Garbled)?;
+        let last = String::from_utf8(text(last)?.unwrap_or_default()).map_err(|_| RedisFailure::Garbled)?;
+        let Value::Int(restored) = restored else { return Err(RedisFailure::Garbled) };
+        let restored = u64::try_from(restored).map_err(|_| RedisFailure::Garbled)?;
+        self.timers_restored.fetch_add(restored, Ordering::Relaxed);
+        sweep.step(last, restored);
+        self.timer_sweeps.all().insert(partition, sweep);
+        Ok(())
+    }
+}
