@@ -13,6 +13,7 @@ use hyper::{Request, Response, StatusCode};
 use quittance_protocol::Dialect;
 use std::convert::Infallible;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Whole, for nearly everything; a stream, for live events.
 pub(crate) type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
@@ -20,6 +21,10 @@ pub(crate) type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
 /// An extension of a request that came over TLS.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverTls;
+
+/// An extension of a request: when it began to arrive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestBegun(pub(crate) Instant);
 
 /// A request that has arrived whole.
 #[derive(Debug)]
@@ -58,6 +63,11 @@ impl ApiRequest {
     pub(crate) fn take(&mut self) -> Request<Bytes> {
         let (empty, ()) = Request::new(()).into_parts();
         Request::from_parts(std::mem::replace(&mut self.head, empty), std::mem::take(&mut self.body))
+    }
+
+    /// How long ago the request began to arrive.
+    pub(crate) fn open_for(&self) -> Duration {
+        self.head.extensions.get().map_or(Duration::ZERO, |RequestBegun(begun)| begun.elapsed())
     }
 
     pub(crate) fn query(&self) -> &str {

@@ -73,15 +73,15 @@ impl CallbackApi {
             self.senseless.fetch_add(1, Ordering::Relaxed);
             return empty(StatusCode::OK);
         };
-        match self.engine.called_back(segment, task, word).await {
+        match self.engine.called_back(segment, task, word, request.open_for()).await {
             Ok(_) => empty(StatusCode::OK),
             Err(_) => empty(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
 
     /// A callback that is refused here should come again, so what it brings then may be old.
-    pub(crate) fn refuse(&self, segment: &str, why: RequestError) -> Response<Body> {
-        self.engine.callback_not_answered(segment);
+    pub(crate) fn refuse(&self, segment: &str, request: &ApiRequest, why: RequestError) -> Response<Body> {
+        self.engine.callback_not_answered(segment, request.open_for());
         empty(match why {
             RequestError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RequestError::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -101,7 +101,7 @@ impl RequestHandler for CallbackApi {
 
     fn refuse(&self, request: &ApiRequest, why: RequestError) -> Response<Body> {
         match &request.route {
-            Route::Callback(segment) => Self::refuse(self, segment, why),
+            Route::Callback(segment) => Self::refuse(self, segment, request, why),
             _ => empty(StatusCode::NOT_FOUND),
         }
     }

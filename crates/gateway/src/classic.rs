@@ -95,7 +95,7 @@ impl ClassicApi {
         let (form, mut doubled) =
             match Form::read_with_doubles(request.query(), request.content_type(), &request.body) {
                 Ok(read) => read,
-                Err(bad @ BadForm::Document(_)) => {
+                Err(bad @ (BadForm::Document(_) | BadForm::Shape { .. })) => {
                     return refusal::refuse(request, &Code::because(codes::BAD_PARAMETERS, bad));
                 }
                 Err(BadForm::Malformed { .. }) if page == ClassicPage::Res => {

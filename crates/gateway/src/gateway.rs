@@ -200,7 +200,7 @@ impl RequestHandler for Gateway {
         match request.route {
             Route::Classic(page) => classic::refuse_unread(page, request, why),
             Route::Json(method) => self.apis.json.refuse_unread(method, request, why),
-            Route::Callback(ref segment) => self.apis.callbacks.refuse(segment, why),
+            Route::Callback(ref segment) => self.apis.callbacks.refuse(segment, request, why),
             Route::V1 | Route::Operator => v1::refuse_unread(why),
             Route::Page(_) => refuse_page(why),
             Route::Unknown => not_found(),

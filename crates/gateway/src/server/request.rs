@@ -2,7 +2,7 @@
 
 use super::timed_io::Answering;
 use super::{Peer, RequestHandler, Server, Shared, State, count, reached};
-use crate::api::{ApiRequest, Body, OverTls, SMALL_BODY_BYTES};
+use crate::api::{ApiRequest, Body, OverTls, RequestBegun, SMALL_BODY_BYTES};
 use crate::wrong_keys::{Shown, Visit};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
@@ -52,6 +52,7 @@ impl Server {
         let began = Instant::now();
         let (head, body) = request.into_parts();
         let mut request = ApiRequest::new(head);
+        request.head.extensions.insert(RequestBegun(peer.stage.request_begun()));
         let (entry, is_alone) = (Arc::clone(&peer.entry), handler.has_one_tenant());
         let visit = Visit::new(peer.address, move |shown| entry.is_known_as(shown, is_alone));
         request.head.extensions.insert(Arc::clone(&visit));
