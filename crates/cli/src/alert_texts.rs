@@ -18,6 +18,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         level: 4,
         fresh: 0,
         missed: second,
+        is_spent_incomplete: false,
     };
     let counts = Counters {
         dead: second,
@@ -34,6 +35,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         at: Timestamp::from_millis(1_794_800_000_000 + second * 1000),
         store_is_up: false,
         forgot: Some("the store was flushed".into()),
+        unreadable: Some(2),
         here: "here".into(),
         dead: Some(DeadLetters { count: 3, oldest: Some(Timestamp::ZERO) }),
         counts: Some(counts),

@@ -162,7 +162,7 @@ pub(crate) fn must_exist(store: &StoreConfig) -> Result<(), CliError> {
                 "a store in memory is gone when its process ends: there is nothing to look at from here";
             Err(CliError::new(Exit::Usage, what))
         }
-        _ => place::missing(store).map_or(Ok(()), Err),
+        _ => crate::place::missing(store).map_or(Ok(()), Err),
     }
 }
 

@@ -208,19 +208,20 @@ impl Engine {
         is_ours
     }
 
-    /// Takes in a callback; `segment` is the last part of the path that it came to. When this returns, its content is
-    /// durable.
+    /// Takes in a callback; `segment` is the last part of the path that it came to. Its request began `open_for` ago: the
+    /// provider called then, however slowly the request arrived. When this returns, its content is durable.
     pub async fn called_back(
         &self,
         segment: &str,
         task: Option<String>,
         word: CallbackResult,
+        open_for: Duration,
     ) -> Result<CallbackOutcome, NotSafe> {
         let Some(Addressee { key, born, attempt, target }) = self.recognise(segment).await else {
             self.forged.fetch_add(1, Ordering::Relaxed);
             return Ok(CallbackOutcome::Forged);
         };
-        let (receipt, unanswered) = self.receive_callback();
+        let (receipt, unanswered) = self.receive_callback(open_for);
         let event = Event::CalledBack { attempt, task, word, receipt };
         let outcome = self.arrive(IncomingEvent { key, born, target: Some(target), event }).await?;
         unanswered.answer();

@@ -89,7 +89,8 @@ impl Reachability {
         self.elsewhere = Some(elsewhere);
     }
 
-    fn receipt(&self, now: Timestamp) -> Receipt {
+    /// The evidence about a callback that has arrived now, and whose request began at `begun`.
+    fn receipt(&self, begun: Timestamp, now: Timestamp) -> Receipt {
         let mut outages = self.outages.clone();
         outages.retain(|outage| outage.to + REMEMBERED >= now);
         let until = self.answered_until(now);
@@ -103,7 +104,7 @@ impl Reachability {
         }
         outages.retain(|outage| outage.from < now);
         merge(&mut outages);
-        Receipt { at: now, outages }
+        Receipt { at: begun, outages }
     }
 }
 
@@ -158,11 +159,12 @@ impl Engine {
     }
 
     /// A callback came to an address of ours and could not be taken in or read: its provider may repeat it. `segment` is
-    /// the last part of the path that it came to. The outage counts for every open attempt, and other nodes read of it.
-    pub fn callback_not_answered(&self, segment: &str) {
+    /// the last part of the path that it came to. Its request began `open_for` ago. The outage counts for every open
+    /// attempt, and other nodes read of it.
+    pub fn callback_not_answered(&self, segment: &str, open_for: Duration) {
         if self.settings.callback.as_ref().is_some_and(|address| address.recognise(segment).is_some()) {
             let now = self.now();
-            lock(&self.reach).note(now, now);
+            lock(&self.reach).note(now - open_for, now);
         }
     }
 
@@ -212,11 +214,11 @@ impl Engine {
             && would_be_too_old(order, attempt, self.now(), &self.settings.policy)
     }
 
-    /// The evidence about a callback that arrives now, and a guard to keep until it is answered.
-    pub(crate) fn receive_callback(&self) -> (Option<Receipt>, OpenCallback<'_>) {
+    /// The evidence about a callback whose request began `open_for` ago, and a guard to keep until it is answered.
+    pub(crate) fn receive_callback(&self, open_for: Duration) -> (Option<Receipt>, OpenCallback<'_>) {
         let now = self.now();
         let mut reach = lock(&self.reach);
-        let receipt = reach.listens_since.map(|_| reach.receipt(now));
+        let receipt = reach.listens_since.map(|_| reach.receipt(now - open_for, now));
         reach.last_number += 1;
         let number = reach.last_number;
         reach.unanswered.insert(number, now);
@@ -256,7 +258,7 @@ mod tests {
     fn outages(nodes: Vec<Member>, now: Timestamp) -> Vec<Outage> {
         let mut reach = Reachability { last_beat: Some(now), ..Reachability::default() };
         reach.heed(&Members { now, nodes }, 1, OURS, now);
-        reach.receipt(now).outages
+        reach.receipt(now, now).outages
     }
 
     #[test]

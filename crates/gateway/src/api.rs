@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 pub(crate) use quittance_http_server::Body;
-use quittance_http_server::SMALL_BODY_BYTES;
+use quittance_http_server::{RequestBegun, SMALL_BODY_BYTES};
 use quittance_protocol::Dialect;
 use quittance_webhooks::REMAINING_LIFE;
 use std::time::Duration;
@@ -47,6 +47,11 @@ impl ApiRequest {
     pub(crate) fn take(&mut self) -> Request<Bytes> {
         let (empty, ()) = Request::new(()).into_parts();
         Request::from_parts(std::mem::replace(&mut self.head, empty), std::mem::take(&mut self.body))
+    }
+
+    /// How long ago the request began to arrive.
+    pub(crate) fn open_for(&self) -> Duration {
+        self.head.extensions.get().map_or(Duration::ZERO, |RequestBegun(begun)| begun.elapsed())
     }
 
     pub(crate) fn query(&self) -> &str {

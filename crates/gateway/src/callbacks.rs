@@ -74,18 +74,18 @@ impl CallbackApi {
         let Some(CallbackMessage { task, word }) = self.engine.provider().read_callback(&callback) else {
             self.senseless.fetch_add(1, Ordering::Relaxed);
             // If it was garbled on its way, the provider may send it again, and the answer is as old as this call.
-            self.engine.callback_not_answered(segment);
+            self.engine.callback_not_answered(segment, request.open_for());
             return empty(StatusCode::OK);
         };
-        match self.engine.called_back(segment, task, word).await {
+        match self.engine.called_back(segment, task, word, request.open_for()).await {
             Ok(_) => empty(StatusCode::OK),
             Err(_) => empty(StatusCode::SERVICE_UNAVAILABLE),
         }
     }
 
     /// A callback that is refused here should come again, so what it brings then may be old.
-    pub(crate) fn refuse(&self, segment: &str, why: RequestError) -> Response<Body> {
-        self.engine.callback_not_answered(segment);
+    pub(crate) fn refuse(&self, segment: &str, request: &ApiRequest, why: RequestError) -> Response<Body> {
+        self.engine.callback_not_answered(segment, request.open_for());
         empty(match why {
             RequestError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RequestError::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -144,7 +144,7 @@ impl PendingRequest for CallbackRequest {
 
     fn refuse(&self, why: RequestError) -> Response<Body> {
         match &self.request.route {
-            Route::Callback(segment) => self.api.refuse(segment, why),
+            Route::Callback(segment) => self.api.refuse(segment, &self.request, why),
             _ => empty(StatusCode::NOT_FOUND),
         }
     }

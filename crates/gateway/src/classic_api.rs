@@ -87,7 +87,7 @@ impl ClassicApi {
         let (form, mut doubled) =
             match Form::read_with_doubles(request.query(), request.content_type(), &request.body) {
                 Ok(read) => read,
-                Err(bad @ BadForm::Document(_)) => {
+                Err(bad @ (BadForm::Document(_) | BadForm::Shape { .. })) => {
                     return unread_classic::refuse(
                         request,
                         &ClassicRefusal::because(codes::BAD_PARAMETERS, bad),

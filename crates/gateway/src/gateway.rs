@@ -262,7 +262,7 @@ impl PendingRequest for RoutedRequest {
         match request.route {
             Route::Classic(page) => classic_api::refuse_unread(page, request, why),
             Route::Json(method) => apis.json.refuse_unread(method, request, why),
-            Route::Callback(ref segment) => apis.callbacks.refuse(segment, why),
+            Route::Callback(ref segment) => apis.callbacks.refuse(segment, request, why),
             Route::V1 | Route::Operator => v1::refuse_unread(why),
             Route::Page(_) => refuse_page(why),
             Route::Unknown => not_found(),

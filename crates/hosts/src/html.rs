@@ -40,7 +40,7 @@ const GOING: [&str; 20] = [
     ".src",
     "href:",
 ];
-/// The same by a call.
+/// Functions by which scripts lead to another page, or load a script.
 const GOING_CALLS: [&str; 6] = ["import", "importscripts", "open", "worker", "write", "writeln"];
 /// How scripts follow a link for the visitor; then links lead, too.
 const CLICKS: [&str; 2] = ["click", "dispatchevent"];

@@ -2,8 +2,8 @@
 
 use super::timed_io::Answering;
 use super::{
-    Body, OverTls, Peer, PendingRequest, RequestHandler, SMALL_BODY_BYTES, Server, Shared, State, count,
-    reached,
+    Body, OverTls, Peer, PendingRequest, RequestBegun, RequestHandler, SMALL_BODY_BYTES, Server, Shared,
+    State, count, reached,
 };
 use crate::wrong_keys::{SenderSlot, Shown};
 use bytes::{Bytes, BytesMut};
@@ -67,6 +67,7 @@ impl Server {
         count(&self.shared.counters.requests);
         let began = Instant::now();
         let (mut head, body) = request.into_parts();
+        head.extensions.insert(RequestBegun(peer.stage.request_begun()));
         let (entry, is_alone) = (Arc::clone(&peer.entry), handler.has_one_tenant());
         let slot = SenderSlot::new(peer.address, move |shown| entry.is_known_as(shown, is_alone));
         head.extensions.insert(Arc::clone(&slot));

@@ -63,6 +63,10 @@ pub type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
 #[derive(Clone, Copy, Debug)]
 pub struct OverTls;
 
+/// An extension of a request: when it began to arrive.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestBegun(pub tokio::time::Instant);
+
 /// What answers the requests that the server reads.
 pub trait RequestHandler: Send + Sync + 'static {
     /// The head of a request has arrived.

@@ -4,8 +4,8 @@
 use super::Limits;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -15,9 +15,11 @@ use tokio::time::{Instant, Sleep, sleep};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     stage: AtomicU8,
+    /// When the request began that is read or answered now.
+    begun: Mutex<Instant>,
     /// Whether the sender has shown a key.
     is_known: AtomicBool,
 }
@@ -31,6 +33,16 @@ const ANSWERING: u8 = 2;
 const IDLE: u8 = 3;
 /// The body is on its way, or the answer is held back.
 const PAUSED: u8 = 4;
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            stage: AtomicU8::new(NEW),
+            begun: Mutex::new(Instant::now()),
+            is_known: AtomicBool::new(false),
+        }
+    }
+}
 
 /// How long a connection that has shown no key may stay open between two requests.
 const STRANGER_IDLE_WAIT: Duration = Duration::from_secs(10);
@@ -85,12 +97,23 @@ impl Stage {
         self.now() == NEW
     }
 
+    /// When the request began that is read or answered now: the first one of a connection when the connection was
+    /// accepted, each later one with its first byte. One that was sent before its predecessor was answered counts from
+    /// the beginning of that one.
+    pub(super) fn request_begun(&self) -> Instant {
+        *self.0.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Says whether these are the first words of a head.
     fn begin_head(&self) -> bool {
         let is_first = |waiting| {
             self.0.stage.compare_exchange(waiting, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
-        is_first(IDLE) || is_first(NEW)
+        if is_first(IDLE) {
+            *self.0.begun.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            return true;
+        }
+        is_first(NEW)
     }
 
     fn now(&self) -> u8 {
@@ -242,6 +265,34 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::time::advance;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_begins_when_its_connection_is_accepted_or_else_with_its_first_byte() {
+        let (accepted, stage) = (Instant::now(), Stage::default());
+        let (mut caller, ours) = tokio::io::duplex(64);
+        let mut stream = TimedIo::new(ours, stage.clone(), &Limits::default());
+        let mut read_a_byte_after = async |seconds| {
+            advance(Duration::from_secs(seconds)).await;
+            caller.write_all(b"?").await.unwrap();
+            stream.read_u8().await.unwrap();
+            stage.request_begun().duration_since(accepted).as_secs()
+        };
+        assert_eq!(read_a_byte_after(3).await, 0);
+        assert_eq!(read_a_byte_after(4).await, 0, "the head comes slowly");
+        drop(stage.begin_answer());
+        assert_eq!(read_a_byte_after(5).await, 12, "the next request");
+        let answering = stage.begin_answer();
+        assert_eq!(read_a_byte_after(1).await, 12, "its body comes slowly");
+        drop(answering);
+        let answering = stage.begin_answer();
+        assert_eq!(
+            stage.request_begun().duration_since(accepted).as_secs(),
+            12,
+            "it was sent with the one before"
+        );
+        drop(answering);
+    }
 
     #[tokio::test]
     async fn a_caller_that_always_has_its_next_request_ready_is_not_taken_for_slow() {

@@ -115,8 +115,9 @@ impl fmt::Debug for Payload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderAnswer {
     pub payload: Payload,
-    /// When the provider says that it solved the task; most do not say.
-    pub solved_at: Option<Timestamp>,
+    /// For how long the provider had the task, at least, from when it took it until the solve; most do not say. It is a
+    /// duration and not a moment, because a provider's clock may be ahead or behind: no offset changes a duration.
+    pub took_at_least: Option<Duration>,
     /// What the provider says that it cost. `None` if it does not say; `Some(Money(0))` if it says that it is free.
     pub cost: Option<Money>,
 }

@@ -67,5 +67,5 @@ fn placed(key: Key, terms: &Arc<Terms>, policy: &Policy) -> Order {
 }
 
 fn delivery(text: &str) -> ProviderAnswer {
-    ProviderAnswer { payload: Payload::text(text), solved_at: None, cost: Some(Money(3)) }
+    ProviderAnswer { payload: Payload::text(text), took_at_least: None, cost: Some(Money(3)) }
 }

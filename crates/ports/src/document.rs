@@ -246,6 +246,7 @@ pub struct AlertDocument {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "most documents are pools, and few are in memory at a time")]
 pub enum SharedDocument {
     Pool(PoolDocument),
     Trust(TrustDocument),

@@ -20,6 +20,9 @@ const LOOK_SPAN: Duration = Duration::from_secs(1);
 /// A reply that took longer than this says little about any clock.
 const REPLY_MAX: Duration = Duration::from_secs(1);
 
+/// A clock that is set back by no more than this is not worth a line in the log.
+const SET_BACK_MAX: Duration = Duration::from_secs(1);
+
 /// A correction is not changed by less than this: no reply tells the time more exactly.
 const STEP_MS: u64 = 500;
 
@@ -38,6 +41,8 @@ pub(crate) struct Presence {
     node_status: NodeStatus,
     clock: FleetClock,
     is_sealed: bool,
+    /// Whether the log says that this machine's clock was set back.
+    is_set_back: bool,
     memory: StoreMemory,
     /// The last release of the provider's account that was read from another node, once we have read the members.
     released: Option<Option<Timestamp>>,
@@ -65,7 +70,16 @@ impl Presence {
             reach: engine.reach(),
             demand: engine.demand(),
         };
-        Self { membership, engine, node_status, clock, is_sealed: false, memory, released: None }
+        Self {
+            membership,
+            engine,
+            node_status,
+            clock,
+            is_sealed: false,
+            is_set_back: false,
+            memory,
+            released: None,
+        }
     }
 
     /// Runs until it is stopped; then it looks at the store once more, so that nothing leaves with this node that the
@@ -78,6 +92,7 @@ impl Presence {
         let mut is_suspected = false;
         loop {
             self.memory.look(&engine, std::mem::take(&mut is_suspected)).await;
+            self.watch_the_clock();
             if signed_in.elapsed() >= HEARTBEAT_INTERVAL {
                 signed_in = Instant::now();
                 if self.heartbeat().await.is_err() {
@@ -115,6 +130,20 @@ impl Presence {
             self.look_for_seal().await;
         }
         Ok(())
+    }
+
+    fn watch_the_clock(&mut self) {
+        let set_back = SystemClock.set_back();
+        let was_set_back = std::mem::replace(&mut self.is_set_back, set_back > SET_BACK_MAX);
+        if self.is_set_back && !was_set_back {
+            tracing::warn!(
+                seconds = set_back.as_secs(),
+                "this machine's clock was set back: this node's time goes on without that step until the clock has \
+                 caught up or the node is restarted, so that no answer lives longer; set the clock by NTP"
+            );
+        } else if was_set_back && !self.is_set_back {
+            tracing::info!("this machine's clock has caught up with this node's time");
+        }
     }
 
     fn others<'a>(&self, members: &'a Members) -> impl Iterator<Item = &'a NodeStatus> + use<'a> {

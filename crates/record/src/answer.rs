@@ -4,9 +4,11 @@ use crate::error::{RecordError, Within};
 use crate::fields::{
     IN_DOUBT, NamedVariant, Text, mirror, moment, need, need_moment, need_text, text, unless_default,
 };
+use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Answer, Evidence, Fault, FaultClass, Money, Payload, ProviderAnswer, Timestamp};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 mirror! { PayloadRecord<'a> {
     text: Text<'a>,
@@ -71,17 +73,21 @@ impl<'a> AnswerRecord<'a> {
 
 mirror! { DeliveryRecord<'a> {
     payload: PayloadRecord<'a>,
+    // Earlier versions wrote when the provider had solved it, by the provider's clock. That is no evidence: it is read,
+    // and never used.
     solved_at: u64,
     cost_micros: u64,
+    took_at_least_ms: u64,
 } }
 
 impl<'a> DeliveryRecord<'a> {
     pub(crate) fn of(delivery: &'a ProviderAnswer) -> Self {
-        let ProviderAnswer { payload, solved_at, cost } = delivery;
+        let ProviderAnswer { payload, took_at_least, cost } = delivery;
         Self {
             payload: Some(PayloadRecord::of(payload)),
-            solved_at: solved_at.and_then(moment),
+            solved_at: None,
             cost_micros: cost.map(|Money(micros)| micros),
+            took_at_least_ms: took_at_least.map(millis),
         }
     }
 
@@ -93,7 +99,7 @@ impl<'a> DeliveryRecord<'a> {
     fn parts(self) -> Result<ProviderAnswer, RecordError> {
         Ok(ProviderAnswer {
             payload: need(self.payload, "payload")?.read().within("payload")?,
-            solved_at: self.solved_at.map(Timestamp::from_millis),
+            took_at_least: self.took_at_least_ms.map(Duration::from_millis),
             cost: self.cost_micros.map(Money),
         })
     }

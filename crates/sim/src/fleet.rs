@@ -16,6 +16,7 @@ use quittance_ports::{
 };
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// How often a node signs in, as outside the simulation.
 const SIGN_IN: u64 = 2_000;
@@ -62,6 +63,7 @@ pub struct Parts {
     pub wrap_spill: fn(Arc<dyn Spill>) -> Arc<dyn Spill>,
     /// Whether callbacks are acknowledged before they are taken in.
     pub acks_early: bool,
+    pub callbacks_count_from_their_end: bool,
 }
 
 impl std::fmt::Debug for Parts {
@@ -234,23 +236,26 @@ impl Fleet {
         locked(&self.nodes).iter().filter_map(|node| node.up.clone()).collect()
     }
 
-    /// Hands a callback to a node; the slot is filled once it may be acknowledged, by the node that is named.
+    /// Hands a callback to a node; the slot is filled once it may be acknowledged, by the node that is named. The call
+    /// began `open_for` ago.
     pub(crate) fn call_back(
         &self,
         segment: &str,
         task: Option<String>,
         word: CallbackResult,
+        open_for: Duration,
     ) -> Option<(ReplySlot<bool>, Group)> {
         let (engine, group) = self.pick()?;
         let slot = ReplySlot::default();
         let (ack, segment, early) = (slot.clone(), segment.to_owned(), self.parts.acks_early);
         let executor = self.executor.clone();
+        let open_for = if self.parts.callbacks_count_from_their_end { Duration::ZERO } else { open_for };
         self.executor.spawn(group, async move {
             if early {
                 ack.fill(true);
                 executor.sleep(200).await;
             }
-            let outcome = engine.called_back(&segment, task, word).await;
+            let outcome = engine.called_back(&segment, task, word, open_for).await;
             if !early {
                 ack.fill(outcome.is_ok());
             }

@@ -348,7 +348,7 @@ fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
             attempt: 1,
             outcome: SubmitOutcome::Answered(ProviderAnswer {
                 payload: Payload::text(token),
-                solved_at: Some(at),
+                took_at_least: None,
                 cost: Some(Money(1_000)),
             }),
         },

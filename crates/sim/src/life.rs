@@ -17,6 +17,7 @@ use quittance_engine::{ApplyOutcome, CallbackAddress, Settings};
 use quittance_lifecycle::{Counters, FaultTable, Order, Phase, Reuse, Unsolvable};
 use quittance_ports::Goal;
 use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
+use quittance_protocol::json::{JsonCodes, JsonDialect};
 use std::sync::{Arc, Mutex};
 
 /// A moment in 2027; any would do.
@@ -60,6 +61,8 @@ pub fn live(
         account: Mutex::new(SimAccount::Open),
         fleet: Mutex::new(None),
         rng: Mutex::new(Rng::new(seed, "provider")),
+        clock_off_by: script.provider_clock_off_by,
+        codes: JsonCodes::of(JsonDialect::TwoCaptcha),
     });
     let mut parts = parts(script);
     if let Some(plant) = plant {
@@ -178,6 +181,7 @@ fn parts(script: &Script) -> Parts {
         wrap_provider: |provider| provider,
         wrap_spill: |spill| spill,
         acks_early: false,
+        callbacks_count_from_their_end: false,
     }
 }
 

@@ -45,6 +45,8 @@ pub const PLANTS: &[Plant] = plants! {
     "the retry count restarts" => |p| p.settings.rules.plant_transition(rules::retries_restart),
     "a permanent fault is retried" => |p| p.settings.rules.plant_transition(rules::permanent_is_retried),
     "an answer is dated from its submit" => |p| p.settings.rules.plant_transition(rules::dated_from_submit),
+    "the provider's clock dates its answers" => |p| p.settings.rules.plant_transition(rules::a_foreign_clock_dates),
+    "a callback counts from its last byte" => |p| p.callbacks_count_from_their_end = true,
     "an outage makes no answer older" => |p| p.settings.rules.plant_transition(rules::outages_forgotten),
     "the margin counts for whom an answer was bought" => |p| p.settings.rules.plant_hand_out(rules::margin_for_all),
     "a repeat is given an id without the time to come for it" => |p| p.settings.rules.plant_place(rules::no_time_to_collect),

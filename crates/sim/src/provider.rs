@@ -4,7 +4,7 @@
 use crate::executor::{Executor, Group, ReplySlot, WORLD, locked};
 use crate::fleet::Fleet;
 use crate::rng::Rng;
-use crate::truth::{Fate, RefusedSubmit, Task, Truth};
+use crate::truth::{Fate, RefusedSubmit, SimFault, Task, Truth};
 use crate::weather::{FaultRates, Weather};
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
@@ -13,13 +13,19 @@ use quittance_lifecycle::{
     Terms, Value,
 };
 use quittance_ports::{Callback, CallbackMessage, Guard, Params, Provider, Submission};
+use quittance_protocol::json::{JsonCodes, ResultReply, read_result};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What one answer costs, in millionths.
 pub(crate) const PRICE: u64 = 2_990;
 /// The longest that the provider takes to call after a solve, and its pauses before it calls again.
 const LAG: u64 = 5_000;
+/// The longest that a call takes to arrive. A server waits 10 s for its head and 10 s for its body.
+const SLOW_CALL: u64 = 19_000;
+/// Under this name an answer has the end of its task, in seconds by the provider's clock.
+pub(crate) const TASK_ENDED: &str = "endTime";
 const REPEATS: [u64; 5] = [5_000, 15_000, 40_000, 60_000, 0];
 /// How long our side of the wire waits for a reply.
 const WIRE_WAIT: u64 = 20_000;
@@ -39,6 +45,9 @@ pub(crate) struct Service {
     pub account: Mutex<SimAccount>,
     pub fleet: Mutex<Option<Arc<Fleet>>>,
     pub rng: Mutex<Rng>,
+    /// By how many milliseconds its clock is ahead, if its answers say when their tasks began and ended.
+    pub clock_off_by: Option<i64>,
+    pub codes: JsonCodes,
 }
 
 /// One node's line to the provider.
@@ -62,11 +71,26 @@ fn identity(terms: &Terms) -> String {
     format!("{}|{}|{site}|{page}|{action}", terms.tenant, terms.kind)
 }
 
-fn delivery(token: String, price: Option<u64>) -> ProviderAnswer {
-    ProviderAnswer { payload: Payload::text(token), solved_at: None, cost: price.map(Money) }
-}
-
 impl Service {
+    /// The answer of a task, as a node reads it. The times in it are by the provider's clock, in whole seconds.
+    fn answer(&self, task: &Task, price: Option<u64>) -> ProviderAnswer {
+        let mut payload = Payload::text(task.token());
+        let took_at_least = self.clock_off_by.and_then(|off_by| {
+            let seconds = |moment: u64| moment.saturating_add_signed(off_by) / 1_000;
+            let (created, ended) = (seconds(task.accepted_at), seconds(task.solves_at));
+            payload.extras.insert(TASK_ENDED.into(), ended.to_string());
+            let body = format!(
+                r#"{{"errorId":0,"status":"ready","solution":{{"token":"{}"}},"createTime":{created},"endTime":{ended}}}"#,
+                task.token()
+            );
+            match read_result(body.as_bytes(), &self.codes) {
+                ResultReply::Answered { took_at_least, .. } => took_at_least,
+                other => unreachable!("it is an answer: {other:?}"),
+            }
+        });
+        ProviderAnswer { payload, took_at_least, cost: price.map(Money) }
+    }
+
     fn strikes(&self, fault_rate: fn(&FaultRates) -> u64) -> bool {
         self.weather.strikes(&mut locked(&self.rng), fault_rate)
     }
@@ -125,16 +149,18 @@ impl Service {
             answer_returned: None,
             fault_reply: None,
             callback_acked: None,
+            callback_begun: None,
             acked_by: None,
             callback_received: None,
         };
         self.executor
             .note(|| format!("provider takes task {id} for {} attempt {}", order.who, order.attempt));
-        let (fate, token) = (task.fate, task.token());
+        let at_once =
+            (task.fate == Fate::Answer && solves_at == now).then(|| self.answer(&task, Some(PRICE)));
         truth.tasks.push(task);
         drop(truth);
-        if fate == Fate::Answer && solves_at == now {
-            return (SubmitOutcome::Answered(delivery(token, Some(PRICE))), Some(id));
+        if let Some(answer) = at_once {
+            return (SubmitOutcome::Answered(answer), Some(id));
         }
         if let Some(address) = order.callback.clone() {
             let service = Arc::clone(self);
@@ -171,7 +197,7 @@ impl Service {
                 PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"))
             }
             _ if now < task.solves_at => PollOutcome::Pending,
-            Fate::Answer => PollOutcome::Answered(delivery(task.token(), Some(PRICE))),
+            Fate::Answer => PollOutcome::Answered(self.answer(task, Some(PRICE))),
             Fate::Unsolvable => {
                 PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"))
             }
@@ -179,18 +205,18 @@ impl Service {
     }
 
     async fn call_back(self: Arc<Self>, id: u64, address: &str) {
-        let (solves_at, fate, token) = {
+        let (solves_at, fate, answer) = {
             let truth = locked(&self.truth);
             let Some(task) = truth.tasks.iter().find(|task| task.id == id) else { return };
-            (task.solves_at, task.fate, task.token())
+            // A callback says no price.
+            (task.solves_at, task.fate, self.answer(task, None))
         };
         self.executor.sleep_until(solves_at).await;
         let delayed = self.strikes(|t| t.callback_delayed);
         self.executor.sleep(if delayed { self.between(0, LAG) } else { self.between(1, 300) }).await;
         let copies = 1 + u64::from(self.strikes(|t| t.callback_doubled));
         let word = match fate {
-            // A callback says no price.
-            Fate::Answer => CallbackResult::Answered(delivery(token, None)),
+            Fate::Answer => CallbackResult::Answered(answer),
             Fate::Unsolvable => {
                 CallbackResult::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"))
             }
@@ -212,7 +238,19 @@ impl Service {
     async fn deliver(&self, id: u64, address: &str, word: &CallbackResult) -> bool {
         let Some(fleet) = locked(&self.fleet).clone() else { return false };
         let segment = address.rsplit('/').next().unwrap_or_default();
-        let Some((ack, node)) = fleet.call_back(segment, Some(id.to_string()), word.clone()) else {
+        let begun_at = self.executor.now();
+        if self.strikes(|t| t.callback_slow) {
+            self.executor.sleep(self.between(0, SLOW_CALL)).await;
+            // A call that breaks off with its node leaves nothing behind by which a repeat could be dated
+            // (docs/guarantees.md, "What is not noticed"). Here the provider does not repeat it.
+            let is_killed = |fault: &SimFault| matches!(fault, SimFault::Killed | SimFault::Gone);
+            let faults = &locked(&self.truth).fault_rates;
+            if faults.iter().any(|(_, fault, at)| is_killed(fault) && *at >= begun_at) {
+                return true;
+            }
+        }
+        let open_for = Duration::from_millis(self.executor.now() - begun_at);
+        let Some((ack, node)) = fleet.call_back(segment, Some(id.to_string()), word.clone(), open_for) else {
             return false;
         };
         let received_at = self.executor.now();
@@ -226,6 +264,7 @@ impl Service {
         let mut truth = locked(&self.truth);
         if let Some(task) = truth.tasks.iter_mut().find(|task| task.id == id) {
             task.callback_acked.get_or_insert(now);
+            task.callback_begun.get_or_insert(begun_at);
             task.acked_by.get_or_insert(node);
             match word {
                 CallbackResult::Answered(_) => task.answer_returned.get_or_insert(now),

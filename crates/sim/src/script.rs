@@ -18,6 +18,8 @@ pub struct Script {
     pub storm_ms: u64,
     pub policy: Policy,
     pub fault_rates: FaultRates,
+    /// By how many milliseconds the provider's clock is ahead, if its answers say when their tasks began and ended.
+    pub provider_clock_off_by: Option<i64>,
     /// The mean time between kills, freezes, clock jumps, outages of either side, and account faults; 0 for never.
     pub kills_ms: u64,
     pub freezes_ms: u64,
@@ -70,6 +72,7 @@ impl Script {
             storm_ms: rng.in_range(60_000..400_000),
             policy,
             fault_rates: FaultRates::draw(&mut rng),
+            provider_clock_off_by: provider_clock(seed),
             kills_ms,
             freezes_ms,
             jumps_ms,
@@ -123,6 +126,7 @@ impl Script {
                 solved_at_once: 20,
                 ..FaultRates::default()
             },
+            provider_clock_off_by: Some(-90_000),
             kills_ms: 60_000,
             freezes_ms: 120_000,
             jumps_ms: 60_000,
@@ -139,6 +143,16 @@ impl Script {
             skewed: true,
         }
     }
+}
+
+/// Half of the providers say nothing about times. The clocks of the others are up to five minutes off.
+fn provider_clock(seed: u64) -> Option<i64> {
+    const OFF_MAX: i64 = 300_000;
+    let mut rng = Rng::new(seed, "clock of the provider");
+    let off_by = i64::try_from(rng.in_range(0..2 * OFF_MAX.unsigned_abs())).unwrap_or(0) - OFF_MAX;
+    // Some are right, or nearly so.
+    let off_by = if rng.chance(300) { off_by / 10 } else { off_by };
+    rng.chance(500).then_some(off_by)
 }
 
 /// What callers may come for.

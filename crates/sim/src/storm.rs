@@ -9,6 +9,7 @@ use crate::script::Script;
 use crate::weather::Weather;
 use quittance_lifecycle::{CallbackResult, Payload, ProviderAnswer};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Starts every fault of the script.
 pub(crate) fn brew(
@@ -96,10 +97,10 @@ pub(crate) fn brew(
             let segment = format!("{key}-{born}-{attempt}-{:032x}", rng.roll());
             let word = CallbackResult::Answered(ProviderAnswer {
                 payload: Payload::text("forged"),
-                solved_at: None,
+                took_at_least: None,
                 cost: None,
             });
-            if f.call_back(&segment, None, word).is_some() {
+            if f.call_back(&segment, None, word, Duration::ZERO).is_some() {
                 locked(&s.truth).forged += 1;
             }
         }),

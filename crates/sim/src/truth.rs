@@ -61,6 +61,8 @@ pub struct Task {
     pub answer_returned: Option<u64>,
     pub fault_reply: Option<u64>,
     pub callback_acked: Option<u64>,
+    /// When the call began that was acknowledged first.
+    pub callback_begun: Option<u64>,
     /// By which node.
     pub acked_by: Option<Group>,
     /// When a callback was first handed to a node, whether or not it lived to acknowledge it.

@@ -46,6 +46,8 @@ fault_rates! {
     callback_lost: 500,
     callback_doubled: 200,
     callback_delayed: 300,
+    /// The provider calls at once, and the bytes of its call come slowly.
+    callback_slow: 200,
     /// Solved before the reply to the submit is on its way.
     solved_at_once: 200,
 }

@@ -11,7 +11,8 @@ use redis::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How many orders of a list one call compares with the index.
 const PAGE: usize = 256;

@@ -38,6 +38,14 @@ const MAY_SLEEP: &[(&str, &str)] = &[
         "crates/gateway/tests/gateway/server/limits.rs",
         "a_live_stream_is_not_idle_however_little_there_is_to_tell",
     ),
+    (
+        "crates/gateway/tests/gateway/callbacks/calls.rs",
+        "a_callback_that_arrives_slowly_counts_from_its_beginning",
+    ),
+    (
+        "crates/gateway/tests/gateway/callbacks/calls.rs",
+        "a_callback_that_breaks_off_is_an_outage_from_its_beginning",
+    ),
     ("crates/admin/tests/admin/live.rs", "many_who_watch_cost_no_more_than_one_who_does"),
     ("crates/quittance/tests/library/hosts/world.rs", "settle"),
     ("crates/quittance/tests/library/hosts/world.rs", "pool"),

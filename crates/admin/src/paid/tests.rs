@@ -46,7 +46,7 @@ fn accepted(attempt: u32) -> Event {
 
 fn answered(attempt: u32) -> Event {
     let delivery =
-        ProviderAnswer { payload: Payload::text("token"), solved_at: None, cost: Some(Money(2_990)) };
+        ProviderAnswer { payload: Payload::text("token"), took_at_least: None, cost: Some(Money(2_990)) };
     Event::CalledBack { attempt, task: None, word: CallbackResult::Answered(delivery), receipt: None }
 }
 

@@ -3,8 +3,8 @@
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
     Advance, Attempt, CallbackResult, Counters, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage,
-    Phase, Placement, Policy, PollOutcome, Progress, Receipt, Reuse, SubmitOutcome, Terms, Timestamp,
-    UnsettledDoubt, WhyIgnored, place, transition,
+    Phase, Placement, Policy, PollOutcome, Progress, ProviderAnswer, Receipt, Reuse, SubmitOutcome, Terms,
+    Timestamp, UnsettledDoubt, WhyIgnored, place, transition,
 };
 use alloc::sync::Arc;
 use alloc::vec;
@@ -140,6 +140,68 @@ fn a_callback_that_says_nothing_about_when_the_answer_was_solved_does_not_date_i
         let decision = transition(order, event, START + secs(102), &calls());
         assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "{why}");
     }
+}
+
+fn took(seconds: u64) -> ProviderAnswer {
+    ProviderAnswer { took_at_least: Some(secs(seconds)), ..delivery("token") }
+}
+
+/// Trap: the end of the task by the provider's clock dated the answer, and the clock was wrong.
+#[test]
+fn how_long_the_provider_took_dates_an_answer_from_its_submit_on() {
+    let brought = |seconds| polled(100, PollOutcome::Answered(took(seconds)));
+    assert_eq!(earliest(&life(&shared(), &[brought(60)])), START + secs(60));
+    assert_eq!(earliest(&life(&shared(), &[brought(100)])), START + secs(100));
+    assert_eq!(
+        earliest(&life(&shared(), &[brought(101)])),
+        START,
+        "it ends after the answer came: no evidence"
+    );
+    let known_unsolved = life(&shared(), &[polled(80, PollOutcome::Pending), brought(60)]);
+    assert_eq!(earliest(&known_unsolved), START + secs(80), "it was not solved at the last poll");
+}
+
+#[test]
+fn an_answer_by_callback_is_dated_by_what_says_most() {
+    let dated = |seconds, outages| {
+        let Event::CalledBack { attempt, task, receipt, .. } = called_back(67, outages) else { panic!() };
+        let word = CallbackResult::Answered(took(seconds));
+        earliest(&life(&shared(), &[(67, Event::CalledBack { attempt, task, word, receipt })]))
+    };
+    assert_eq!(dated(20, vec![]), START + secs(62), "the provider took it late: providers call within 5 s");
+    assert_eq!(dated(66, vec![]), START + secs(66));
+    assert_eq!(dated(66, vec![outage(30, 50)]), START + secs(66), "it may be a repeat, of a late solve");
+    assert_eq!(dated(20, vec![outage(30, 50)]), START + secs(25));
+    assert_eq!(dated(68, vec![]), START + secs(62), "it ends after the callback: no evidence");
+}
+
+#[test]
+fn a_callback_dates_an_answer_that_a_poll_brought_with_how_long_it_took() {
+    let by_poll = life(&shared(), &[polled(100, PollOutcome::Answered(took(20)))]);
+    let with = |answer: ProviderAnswer| {
+        let Event::CalledBack { attempt, task, receipt, .. } = called_back(67, vec![]) else { panic!() };
+        Event::CalledBack { attempt, task, word: CallbackResult::Answered(answer), receipt }
+    };
+    assert_eq!(earliest(&step(&by_poll, 101, with(took(20))).next), START + secs(62));
+    let by_poll = life(&shared(), &[polled(100, PollOutcome::Answered(took(66)))]);
+    let decision = transition(&by_poll, with(took(66)), START + secs(101), &calls());
+    assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "the poll says as much");
+}
+
+/// The node that sent it may have a clock that is ahead of the one that gets the answer.
+#[test]
+fn where_clocks_differ_a_duration_that_ends_a_little_too_late_counts_until_the_arrival() {
+    let policy = Policy { clock_skew: secs(4), ..calls() };
+    let (key, terms) = shared();
+    let submitted = step(&step(&placed(key, &terms, &policy), 0, WAKE).next, 1, accepted()).next;
+    let dated = |seconds| {
+        let (at, event) = polled(60, PollOutcome::Answered(took(seconds)));
+        match transition(&submitted, event, START + secs(at), &policy) {
+            Decision::Advance(advance) => earliest(&advance.next),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((dated(64), dated(65)), (START + secs(60), START));
 }
 
 #[test]

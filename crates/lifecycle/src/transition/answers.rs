@@ -61,8 +61,29 @@ fn missed_since(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> O
     receipt.outages.iter().filter(matters).map(|outage| outage.from).min()
 }
 
-/// Whether an answer that a poll brought now would be too old for any caller. A poll does not say when the task was
-/// solved, so its answer counts as old as it can be.
+/// The earliest moment at which an answer that arrived at `arrived` can have been solved. Each piece of evidence names a
+/// moment before which the task was not solved: the submit or the last poll that returned "not ready", the callback, and
+/// how long the provider says that it took. The latest of them counts.
+fn earliest_solve(
+    attempt: &Attempt,
+    took_at_least: Option<Duration>,
+    receipt: Option<&Receipt>,
+    arrived: Timestamp,
+    policy: &Policy,
+) -> Timestamp {
+    let unsolved_at = attempt.unsolved_at;
+    let by_callback = receipt.map_or(unsolved_at, |receipt| solved_after(unsolved_at, receipt, policy));
+    // The provider cannot have taken the task before it was sent. A duration that ends after the answer arrived is no
+    // evidence: the provider's clock was set meanwhile, or its times are not in seconds.
+    let by_duration = took_at_least
+        .map(|took| attempt.sent + took)
+        .filter(|solved| *solved <= arrived + policy.clock_skew)
+        .map_or(unsolved_at, |solved| solved.min(arrived));
+    unsolved_at.max(by_callback).max(by_duration)
+}
+
+/// Whether an answer that a poll brought now would be too old for any caller. A poll seldom says how long the provider
+/// took, so its answer counts as old as it can be.
 #[must_use]
 pub fn would_be_too_old(order: &Order, attempt: u32, now: Timestamp, policy: &Policy) -> bool {
     let expires = |attempt: &Attempt| Some(attempt.unsolved_at + order.terms.life? - policy.clock_skew);
@@ -151,22 +172,18 @@ impl NextOrder {
         // A callback says no price, and some providers never do: then the price list decides.
         let cost = delivery.cost.or(self.next.terms.price).filter(|_| !policy.other_currency);
         self.charge(number, cost);
-        let unsolved_at = self.next.attempt(number).map_or(self.now, |attempt| attempt.unsolved_at);
         let arrived = receipt.map_or(self.now, |receipt| receipt.at.min(self.now));
-        let earliest = match (delivery.solved_at, receipt) {
-            (Some(reported), _) => reported.min(arrived).max(unsolved_at),
-            (None, Some(receipt)) => solved_after(unsolved_at, receipt, policy),
-            (None, None) => unsolved_at,
-        };
+        let earliest = self.next.attempt(number).map_or(self.now, |attempt| {
+            earliest_solve(attempt, delivery.took_at_least, receipt, arrived, policy)
+        });
         // The node that hands it out may have a clock that is behind ours.
         let expires = self.next.terms.life.map(|life| earliest + life - policy.clock_skew);
         Answer { payload: delivery.payload, attempt: number, earliest, expires, cost }
     }
 
-    /// A callback may be overtaken by a poll, whose answer is dated from when the task was last known to be unsolved:
-    /// it waited in the spill, or it came in an outage of ours and is repeated now. It says more than the poll. A
-    /// callback that comes after the poll without such an outage says nothing: it may be the repeat of one that was
-    /// lost on its way.
+    /// A callback may be overtaken by a poll, whose answer is dated without a callback: it waited in the spill, or it came
+    /// in an outage of ours and is repeated now. It says more than the poll. A callback that comes after the poll without
+    /// such an outage says nothing: it may be the repeat of one that was lost on its way.
     pub(super) fn date_again(
         mut self,
         number: u32,
@@ -175,17 +192,24 @@ impl NextOrder {
         policy: &Policy,
     ) -> Decision {
         let ignored = Decision::Ignore(WhyIgnored::AlreadyAnswered);
-        let unsolved_at = self.next.attempt(number).map(|attempt| attempt.unsolved_at);
-        let (Some(receipt), CallbackResult::Answered(delivery)) = (receipt, word) else { return ignored };
+        let attempt = self.next.attempt(number).cloned();
+        let (Some(receipt), Some(attempt), CallbackResult::Answered(delivery)) = (receipt, attempt, word)
+        else {
+            return ignored;
+        };
+        let dated = |receipt: Option<&Receipt>, arrived| {
+            earliest_solve(&attempt, delivery.took_at_least, receipt, arrived, policy)
+        };
         match &mut self.next.phase {
             Phase::Solved { answer, at }
                 if answer.attempt == number
                     && answer.payload.text == delivery.payload.text
-                    && Some(answer.earliest) == unsolved_at
-                    && (receipt.at <= *at || missed_since(answer.earliest, receipt, policy).is_some()) =>
+                    && answer.earliest == dated(None, *at)
+                    && (receipt.at <= *at
+                        || missed_since(attempt.unsolved_at, receipt, policy).is_some()) =>
             {
-                let earliest = solved_after(answer.earliest, receipt, policy);
-                if earliest == answer.earliest || earliest > *at {
+                let earliest = dated(Some(receipt), receipt.at.min(*at));
+                if earliest <= answer.earliest || earliest > *at {
                     return ignored;
                 }
                 let later = earliest.since(answer.earliest);

@@ -169,7 +169,7 @@ pub fn delivery() -> ProviderAnswer {
     let text = "{\"token\": \"\\u0000 'x' \u{0} \u{1F511}\"}".into();
     ProviderAnswer {
         payload: Payload { text, is_json: true, extras: extras.into() },
-        solved_at: None,
+        took_at_least: None,
         cost: Some(Money(2990)),
     }
 }

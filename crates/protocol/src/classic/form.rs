@@ -2,6 +2,7 @@
 //! by what it is, not by what its content type says. Real clients send nine shapes; the tests below are that list.
 
 use crate::classic::json_document::{self, BadDocument};
+use crate::kinds::order_field;
 use futures_util::FutureExt;
 use multer::Multipart;
 use multer::bytes::Bytes;
@@ -49,6 +50,9 @@ pub enum BadForm {
     Malformed { what: &'static str },
     #[error(transparent)]
     Document(#[from] BadDocument),
+    /// A field of an order in a JSON body. Written as text, `true` and `["a"]` would be values that its client never meant.
+    #[error("`{field}` must be a text or a number")]
+    Shape { field: String },
 }
 
 impl Form {
@@ -155,6 +159,9 @@ impl FormReader {
                 // A form has no null; it can only leave the field out.
                 Value::Null => continue,
                 Value::String(text) => text,
+                Value::Bool(_) | Value::Array(_) | Value::Object(_) if !may_be(&name, &value) => {
+                    return Err(BadForm::Shape { field: name });
+                }
                 // A form would say it so, and the same order must not get two identities.
                 Value::Bool(is_set) => u8::from(is_set).to_string(),
                 number_or_nested => number_or_nested.to_string(),
@@ -182,6 +189,15 @@ impl FormReader {
             self.add(name, part)?;
         }
         Ok(())
+    }
+}
+
+/// Whether a parameter may be neither text nor number: an order field is a switch then.
+fn may_be(name: &str, value: &Value) -> bool {
+    match order_field(name) {
+        None => true,
+        Some("no_stock" | "nocache") => value.is_boolean(),
+        Some(_) => false,
     }
 }
 

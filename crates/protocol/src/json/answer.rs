@@ -8,6 +8,7 @@ use crate::json::solution::read_solution;
 use quittance_lifecycle::{Fault, FaultClass, Money, Payload};
 use serde_json::{Map, Value};
 use std::fmt;
+use std::time::Duration;
 
 /// The longest reply that is read: tokens have a few kB, lists of boxes and cookies some more.
 pub const REPLY_BYTES_MAX: usize = 512 * 1024;
@@ -58,11 +59,11 @@ pub enum CreateReply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultReply {
     Pending,
-    /// `solved_s` is the provider's word for when it was solved, in seconds.
+    /// `took_at_least` is the time between creation and end of the task, by the provider's clock.
     Answered {
         payload: Payload,
         cost: Option<Money>,
-        solved_s: Option<u64>,
+        took_at_least: Option<Duration>,
     },
     Fault(Fault),
     Puzzling(JsonSight),
@@ -213,7 +214,7 @@ fn members(body: &[u8]) -> Result<Map<String, Value>, JsonSight> {
 fn result(fields: &Map<String, Value>) -> ResultReply {
     match (status(fields), fields.get("solution").and_then(|solution| payload("", solution))) {
         (Some("ready") | None, Some(payload)) => {
-            ResultReply::Answered { payload, cost: cost(fields), solved_s: seconds(fields.get("endTime")) }
+            ResultReply::Answered { payload, cost: cost(fields), took_at_least: took_at_least(fields) }
         }
         // The reply is clear and useless: an operator should see it, or it would be polled for ever.
         (Some("ready"), None) => ResultReply::Fault(hollow()),
@@ -249,6 +250,13 @@ fn status(fields: &Map<String, Value>) -> Option<&str> {
 
 fn cost(fields: &Map<String, Value>) -> Option<Money> {
     fields.get("cost").and_then(money::read_price)
+}
+
+/// The end alone says nothing, because the provider's clock may be ahead or behind. The difference of the two times does.
+/// Both are cut to whole seconds, so it may be too long by nearly 1 s.
+fn took_at_least(fields: &Map<String, Value>) -> Option<Duration> {
+    let (created, ended) = (seconds(fields.get("createTime"))?, seconds(fields.get("endTime"))?);
+    Some(Duration::from_secs(ended.checked_sub(created)?.saturating_sub(1)))
 }
 
 fn seconds(value: Option<&Value>) -> Option<u64> {

@@ -157,7 +157,7 @@ impl ClassicProvider {
         match read_poll(&reply.body, has_price, &self.codes) {
             PollReply::Pending => PollOutcome::Pending,
             PollReply::Answered { payload, cost } => {
-                PollOutcome::Answered(ProviderAnswer { payload, solved_at: None, cost })
+                PollOutcome::Answered(ProviderAnswer { payload, took_at_least: None, cost })
             }
             PollReply::Fault(fault) => PollOutcome::Faulted(self.frame.fault_in(&reply, fault)),
             PollReply::Puzzling(_) => PollOutcome::NoReply,
@@ -226,7 +226,9 @@ impl Provider for ClassicProvider {
         let form = Form::read(callback.query, callback.content_type, callback.body).ok()?;
         let (task, reply_text) = read_pingback(&form, &self.codes)?;
         let word = match reply_text {
-            Ok(payload) => CallbackResult::Answered(ProviderAnswer { payload, solved_at: None, cost: None }),
+            Ok(payload) => {
+                CallbackResult::Answered(ProviderAnswer { payload, took_at_least: None, cost: None })
+            }
             Err(fault) => CallbackResult::Faulted(self.frame.fault(fault.class, fault.code)),
         };
         Some(CallbackMessage { task, word })

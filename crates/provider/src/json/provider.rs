@@ -7,8 +7,7 @@ use crate::json::account::CachedAccount;
 use crate::json::poll_counts::PollCounts;
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome,
-    SubmitOutcome, Timestamp,
+    CallbackResult, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
 };
 use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
@@ -125,7 +124,9 @@ impl JsonProvider {
     fn judge(&self, reply: &Reply, kind: &str) -> SubmitOutcome {
         let body = match read_create(&reply.body, kind, &self.codes) {
             CreateReply::Taken { task } => SubmitBody::Taken { task },
-            CreateReply::Answered { payload, cost, .. } => SubmitBody::Answered(answer(payload, cost, None)),
+            CreateReply::Answered { payload, cost, .. } => {
+                SubmitBody::Answered(ProviderAnswer { payload, took_at_least: None, cost })
+            }
             CreateReply::Fault(fault) => SubmitBody::Fault(fault),
             CreateReply::Puzzling(sight) => SubmitBody::Puzzling(sight.to_string()),
         };
@@ -144,8 +145,8 @@ impl JsonProvider {
         let outcome = match (reply.status.as_u16(), read_result(&reply.body, &self.codes)) {
             (429, _) => PollOutcome::Faulted(Fault::new(FaultClass::Busy, "HTTP 429")),
             (200..=299, ResultReply::Pending) => PollOutcome::Pending,
-            (200..=299, ResultReply::Answered { payload, cost, solved_s }) => {
-                PollOutcome::Answered(answer(payload, cost, solved_s))
+            (200..=299, ResultReply::Answered { payload, cost, took_at_least }) => {
+                PollOutcome::Answered(ProviderAnswer { payload, took_at_least, cost })
             }
             // Some send every code with a status that says no as well.
             (200..=299 | 400..=499, ResultReply::Fault(fault)) => {
@@ -158,11 +159,6 @@ impl JsonProvider {
         }
         outcome
     }
-}
-
-fn answer(payload: Payload, cost: Option<Money>, solved_s: Option<u64>) -> ProviderAnswer {
-    let solved_at = solved_s.and_then(|seconds| seconds.checked_mul(1000)).map(Timestamp::from_millis);
-    ProviderAnswer { payload, solved_at, cost }
 }
 
 #[async_trait]
@@ -212,8 +208,8 @@ impl Provider for JsonProvider {
     fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
         let (task, body) = read_callback(callback.body, &self.codes)?;
         let word = match body {
-            ResultReply::Answered { payload, cost, solved_s } => {
-                CallbackResult::Answered(answer(payload, cost, solved_s))
+            ResultReply::Answered { payload, cost, took_at_least } => {
+                CallbackResult::Answered(ProviderAnswer { payload, took_at_least, cost })
             }
             ResultReply::Fault(fault) => CallbackResult::Faulted(self.frame.fault(fault.class, fault.code)),
             ResultReply::Pending | ResultReply::Puzzling(_) => return None,

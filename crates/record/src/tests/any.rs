@@ -159,7 +159,7 @@ impl Any {
     fn delivery(&mut self) -> ProviderAnswer {
         ProviderAnswer {
             payload: self.payload(),
-            solved_at: self.maybe(Self::moment),
+            took_at_least: self.maybe(Self::wide).map(Duration::from_millis),
             cost: self.maybe(Self::wide).map(Money),
         }
     }

@@ -406,14 +406,15 @@ pub(super) fn arrival(event: Event) -> IncomingEvent {
 pub(super) fn called_back(attempt: u32) -> IncomingEvent {
     let word = CallbackResult::Answered(ProviderAnswer {
         payload: payload(),
-        solved_at: None,
+        took_at_least: None,
         cost: Some(Money(2990)),
     });
     arrival(Event::CalledBack { attempt, task: Some(secret("73045")), word, receipt: None })
 }
 
 fn arrivals() -> Vec<(&'static str, AnyRecord)> {
-    let delivery = || ProviderAnswer { payload: Payload::text(SECRET), solved_at: Some(at(20)), cost: None };
+    let delivery =
+        |took_at_least| ProviderAnswer { payload: Payload::text(SECRET), took_at_least, cost: None };
     let submitted = |outcome| Event::Submitted { attempt: 1, outcome };
     let polled = |outcome| Event::Polled { attempt: 1, asked: at(19), outcome };
     let unsolvable = || fault(FaultClass::Unsolvable);
@@ -427,12 +428,16 @@ fn arrivals() -> Vec<(&'static str, AnyRecord)> {
     let mut cases: Vec<_> = [
         ("arrival-called-back-faulted", no_task),
         ("arrival-submitted-accepted", submitted(taken)),
-        ("arrival-submitted-answered", submitted(SubmitOutcome::Answered(delivery()))),
+        ("arrival-submitted-answered", submitted(SubmitOutcome::Answered(delivery(None)))),
         ("arrival-submitted-refused", submitted(SubmitOutcome::Rejected(unsolvable()))),
         ("arrival-submitted-in-doubt", submitted(SubmitOutcome::InDoubt(evidence()))),
         ("arrival-submitted-unknown", submitted(SubmitOutcome::InDoubt(Evidence::default()))),
         ("arrival-polled-pending", polled(PollOutcome::Pending)),
-        ("arrival-polled-answered", polled(PollOutcome::Answered(delivery()))),
+        ("arrival-polled-answered", polled(PollOutcome::Answered(delivery(None)))),
+        (
+            "arrival-polled-answered-after",
+            polled(PollOutcome::Answered(delivery(Some(Duration::from_secs(19))))),
+        ),
         ("arrival-polled-faulted", polled(PollOutcome::Faulted(unsolvable()))),
         ("arrival-polled-no-word", polled(PollOutcome::NoReply)),
         ("arrival-woken", Event::Woken { stamp: 0, gate: Gate::Pass }),

@@ -55,13 +55,17 @@ fn every_golden_file_is_read_as_what_was_written() {
     }
 }
 
+/// Records with a field that is no longer written: the moment of the solve by the provider's clock (`solved_at`), which
+/// was no evidence. They are read, and read only.
+const READ_ONLY: [&str; 2] = ["arrival-submitted-answered", "arrival-polled-answered"];
+
 #[test]
 fn the_current_version_still_writes_every_golden_file_byte_for_byte() {
     write_missing();
     let files = files(VERSION);
     let cases = cases::all();
     assert_eq!(files.len(), cases.len(), "a case without a file: run once with QUITTANCE_WRITE_GOLDEN=1");
-    for (name, value) in cases {
+    for (name, value) in cases.into_iter().filter(|(name, _)| !READ_ONLY.contains(name)) {
         let written = String::from_utf8(value.encode()).unwrap();
         let golden = String::from_utf8(files[name].clone()).unwrap();
         assert_eq!(written, golden, "{name}");

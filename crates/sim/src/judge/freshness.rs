@@ -74,7 +74,8 @@ impl Court<'_> {
                 self.find("what is fresh is not refused", detail);
                 continue;
             }
-            let good_until = (acked + life).saturating_sub(DATED_EARLIER);
+            let begun = task.callback_begun.unwrap_or(acked);
+            let good_until = (begun + life).saturating_sub(DATED_EARLIER);
             let refused = truth.visits.iter().find(|visit| {
                 let is_own = matches!(visit.origin, Some(Origin::Api | Origin::Joined | Origin::Replayed));
                 let lives = order.life == 1 && visit.key == Some(task.key);

@@ -182,7 +182,7 @@ pub(super) fn a_code_is_a_token(provider: Arc<dyn Provider>) -> Arc<dyn Provider
         let taken_literally = |outcome| match outcome {
             PollOutcome::Faulted(fault) => PollOutcome::Answered(ProviderAnswer {
                 payload: Payload::text(fault.code),
-                solved_at: None,
+                took_at_least: None,
                 cost: None,
             }),
             outcome => outcome,

@@ -1,8 +1,10 @@
 //! Wrong ideas about what an event means: each calls the real rule and then falsifies its decision.
 
+use crate::provider::TASK_ENDED;
 use quittance_lifecycle::{
-    Decision, Event, Fault, FaultClass, HandOut, Key, Order, Phase, Placement, Policy, Progress, Receipt,
-    SubmitOutcome, Terms, Timestamp, WhyIgnored, place, transition,
+    CallbackResult, Decision, Event, Fault, FaultClass, HandOut, Key, Order, Phase, Placement, Policy,
+    PollOutcome, Progress, ProviderAnswer, Receipt, SubmitOutcome, Terms, Timestamp, WhyIgnored, place,
+    transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,28 +113,15 @@ pub(super) fn permanent_is_retried(order: &Order, event: Event, now: Timestamp, 
 
 pub(super) fn expiry_from_arrival(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
     // As if the provider had solved it this moment.
+    let in_flight = |attempt| order.attempt(attempt).map(|attempt| now.since(attempt.sent));
     let event = match event {
-        Event::CalledBack {
-            attempt,
-            task,
-            word: quittance_lifecycle::CallbackResult::Answered(mut delivery),
-            receipt,
-        } => {
-            delivery.solved_at = Some(now);
-            Event::CalledBack {
-                attempt,
-                task,
-                word: quittance_lifecycle::CallbackResult::Answered(delivery),
-                receipt,
-            }
+        Event::CalledBack { attempt, task, word: CallbackResult::Answered(mut delivery), receipt } => {
+            delivery.took_at_least = in_flight(attempt);
+            Event::CalledBack { attempt, task, word: CallbackResult::Answered(delivery), receipt }
         }
-        Event::Polled {
-            attempt,
-            asked,
-            outcome: quittance_lifecycle::PollOutcome::Answered(mut delivery),
-        } => {
-            delivery.solved_at = Some(now);
-            Event::Polled { attempt, asked, outcome: quittance_lifecycle::PollOutcome::Answered(delivery) }
+        Event::Polled { attempt, asked, outcome: PollOutcome::Answered(mut delivery) } => {
+            delivery.took_at_least = in_flight(attempt);
+            Event::Polled { attempt, asked, outcome: PollOutcome::Answered(delivery) }
         }
         event => event,
     };
@@ -230,6 +219,34 @@ pub(super) fn dated_from_submit(order: &Order, event: Event, now: Timestamp, pol
     let event = match event {
         Event::CalledBack { attempt, task, word, receipt: _ } => {
             Event::CalledBack { attempt, task, word, receipt: None }
+        }
+        event => event,
+    };
+    transition(order, event, now, policy)
+}
+
+/// The answer is dated by the end of its task, as the provider's clock says it, and not by how long it took.
+pub(super) fn a_foreign_clock_dates(
+    order: &Order,
+    event: Event,
+    now: Timestamp,
+    policy: &Policy,
+) -> Decision {
+    let took_by_its_clock = |attempt: u32, answer: &ProviderAnswer| {
+        let ended: u64 = answer.payload.extras.get(TASK_ENDED)?.parse().ok()?;
+        let solved = Timestamp::from_millis(ended * 1_000).min(now);
+        Some(solved.since(order.attempt(attempt)?.sent))
+    };
+    let event = match event {
+        Event::CalledBack { attempt, task, word: CallbackResult::Answered(mut answer), mut receipt } => {
+            if let Some(took) = took_by_its_clock(attempt, &answer) {
+                (answer.took_at_least, receipt) = (Some(took), None);
+            }
+            Event::CalledBack { attempt, task, word: CallbackResult::Answered(answer), receipt }
+        }
+        Event::Polled { attempt, asked, outcome: PollOutcome::Answered(mut answer) } => {
+            answer.took_at_least = took_by_its_clock(attempt, &answer).or(answer.took_at_least);
+            Event::Polled { attempt, asked, outcome: PollOutcome::Answered(answer) }
         }
         event => event,
     };

@@ -301,7 +301,7 @@ fn a_budget_that_does_not_pay_for_another_answer_is_at_its_end_wherever_the_bar_
     assert_eq!(post.watch(200..300, |_| pool(0)), [(260, false, Rule::BudgetEnds)], "a new hour");
 }
 
-/// What was spent is not known: the budget counts as spent, and that is told.
+/// What was spent is not known: the budget counts as spent, and the alert says so.
 #[test]
 fn a_budget_whose_spending_the_store_forgot_raises_an_alert_until_the_next_hour() {
     let mut post = Post::new(Thresholds::default());

@@ -47,7 +47,7 @@ fn woken(stamp: u64) -> Event {
 }
 
 fn delivery() -> ProviderAnswer {
-    ProviderAnswer { payload: Payload::text("token"), solved_at: None, cost: Some(Money(5)) }
+    ProviderAnswer { payload: Payload::text("token"), took_at_least: None, cost: Some(Money(5)) }
 }
 
 /// An order after these events, each at its second. Nothing is exported before the last of them.

@@ -8,7 +8,7 @@ use crate::nodes::judge::judge;
 use crate::nodes::load::{Load, NodesMeanwhile};
 use crate::nodes::server::{ServerKind, StoreServer};
 use crate::provider::Sim;
-use crate::sandbox::line;
+use crate::sandbox::{Sandbox, line};
 use crate::wait::{now, until};
 use serde_json::json;
 use std::process::Command;
@@ -109,6 +109,40 @@ fn a_node_whose_clock_is_ten_minutes_ahead_goes_by_that_of_the_others(which: Ser
     assert_eq!(verdict.taken, verdict.bought, "each was paid for once");
     fleet.nodes[0].end();
     fleet.rest_in_peace();
+}
+
+/// On the embedded store there is no other clock than that of the machine.
+#[test]
+fn a_clock_that_is_set_back_gives_no_token_more_life() {
+    const SET_BACK: &str = "-60s";
+    let sim = Sim::start();
+    let sandbox = Sandbox::of(&sim);
+    let offset = sandbox.path("clock");
+    std::fs::write(&offset, "+0s").expect("the folder is ours");
+    let mut variables = clock_off_by("+0s");
+    variables.retain(|(name, _)| *name != "FAKETIME");
+    variables.push(("FAKETIME_TIMESTAMP_FILE", offset.display().to_string()));
+    variables.push(("FAKETIME_NO_CACHE", "1".to_owned()));
+    let mut node = FleetNode::new(sandbox).under(variables).started();
+    let order = line(0, "set-back");
+    let order = json!({ "kind": order["kind"], "params": order["params"], "idempotency_key": "once" });
+    let left = |node: &FleetNode| {
+        let reply = NodeCaller::of(&node.url).post("/v1/orders", "Prefer: wait=60\r\n", &order);
+        let reply_body = reply.expect("the node answers").json();
+        assert_eq!(reply_body["status"], "solved", "{reply_body}");
+        reply_body["expires_in_ms"].as_u64().expect("it lives for a while")
+    };
+    let before = left(&node);
+    std::fs::write(&offset, SET_BACK).expect("the folder is ours");
+    let after = left(&node);
+    assert!(after <= before, "{before} ms were left, and then {after} ms");
+    let begin = now();
+    until("the node says so", || (begin.elapsed() > Duration::from_secs(3)).then_some(()));
+    node.end();
+    let log = node.log_after_exit();
+    assert_eq!(log.matches("this machine's clock was set back").count(), 1, "{log}");
+    assert!(!log.contains("has not signed in"), "{log}");
+    node.rest_in_peace();
 }
 
 on_both_stores!(

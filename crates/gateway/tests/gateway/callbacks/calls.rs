@@ -3,7 +3,7 @@
 use super::fixture::Fixture;
 use crate::still_clock::NOW;
 use quittance_gateway::Limits;
-use quittance_lifecycle::{Outage, Timestamp};
+use quittance_lifecycle::{Event, Outage, Receipt, Timestamp};
 use quittance_ports::Spill;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -107,6 +107,53 @@ async fn the_provider_gets_200_only_when_the_result_is_safe() {
         1,
         "it is in the spill before the provider gets its 200"
     );
+}
+
+/// When the last callback in the spill came, and the outages before it.
+fn last_receipt(fixture: &Fixture) -> Receipt {
+    match fixture.spill.waiting().unwrap().pop().map(|incoming| incoming.event) {
+        Some(Event::CalledBack { receipt: Some(receipt), .. }) => receipt,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Trap: an answer was dated from the last byte of its callback, which took 19 s to arrive.
+#[tokio::test]
+async fn a_callback_that_arrives_slowly_counts_from_its_beginning() {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let fixture = fixture().await;
+    fixture.outages.store_is_away.store(true, Ordering::Relaxed);
+    let mut caller = fixture.connect().await;
+    fixture.send(&mut caller, &format!("POST {} HTTP/1.1\r\nHost: x\r\n", fixture.path)).await;
+    tokio::time::sleep(PAUSE).await;
+    fixture.send(&mut caller, "Connection: close\r\nContent-Length: 15\r\n\r\nid=7").await;
+    tokio::time::sleep(PAUSE).await;
+    fixture.send(&mut caller, "&code=token").await;
+    assert_eq!(fixture.answer(caller).await, OK);
+    let receipt = last_receipt(&fixture);
+    assert!(receipt.at + 2 * PAUSE <= NOW, "{:?} before its last byte", NOW.since(receipt.at));
+}
+
+/// Trap: the repeat of a callback that broke off was dated from the end of the first call.
+#[tokio::test]
+async fn a_callback_that_breaks_off_is_an_outage_from_its_beginning() {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let fixture = fixture().await;
+    fixture.outages.store_is_away.store(true, Ordering::Relaxed);
+    let mut caller = fixture.connect().await;
+    let half = format!("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\nid=7", fixture.path);
+    fixture.send(&mut caller, &half).await;
+    tokio::time::sleep(PAUSE).await;
+    drop(caller);
+    let outage = loop {
+        assert_eq!(fixture.get(&format!("{}?id=7&code=token", fixture.path)).await, OK);
+        // The others are from before this node began to listen.
+        let is_new = |outage: &Outage| outage.from > Timestamp::ZERO;
+        if let Some(outage) = last_receipt(&fixture).outages.into_iter().find(is_new) {
+            break outage;
+        }
+    };
+    assert!(outage.from + PAUSE <= NOW && outage.to == NOW, "{outage:?}");
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ impl Provider for Silent {
             true => CallbackResult::Faulted(Fault::new(FaultClass::Unsolvable, code)),
             false => CallbackResult::Answered(ProviderAnswer {
                 payload: Payload::text(code),
-                solved_at: None,
+                took_at_least: None,
                 cost: None,
             }),
         };

@@ -275,7 +275,7 @@ async fn solve_php_answers_in_the_same_breath() {
 async fn a_price_that_is_not_known_is_left_out_and_never_zero() {
     let fixture = Fixture::open().await;
     let id = fixture.token("k").await;
-    let unpriced = ProviderAnswer { payload: Payload::text("t"), solved_at: None, cost: None };
+    let unpriced = ProviderAnswer { payload: Payload::text("t"), took_at_least: None, cost: None };
     fixture.settle(&id, None, CallbackResult::Answered(unpriced)).await;
     assert_eq!(fixture.res(&format!("action=get2&id={id}")).await, "OK|t");
     let response = fixture.res(&format!("action=get2&id={id}&json=1")).await;

@@ -61,7 +61,7 @@ async fn one_tenants_order_is_nothing_to_another() {
     assert_ne!(annas, berts, "the same picture, and two orders");
     let word = CallbackResult::Answered(ProviderAnswer {
         payload: Payload::text("hers"),
-        solved_at: None,
+        took_at_least: None,
         cost: Some(Money(1)),
     });
     fixture.settle(&annas, Some(ANNA), word).await;

@@ -180,7 +180,7 @@ impl Fixture {
         let key = self.order(id, tenant).await.key;
         let (task, segment) = self.silent.taken.lock().unwrap()[&key].clone();
         assert_eq!(
-            self.engine.called_back(&segment, Some(task), word).await.unwrap(),
+            self.engine.called_back(&segment, Some(task), word, Duration::ZERO).await.unwrap(),
             CallbackOutcome::Applied
         );
     }
@@ -198,7 +198,7 @@ impl Fixture {
 
     pub(crate) async fn solve(&self, id: &str, payload: Payload) {
         let word =
-            CallbackResult::Answered(ProviderAnswer { payload, solved_at: None, cost: Some(Money(850)) });
+            CallbackResult::Answered(ProviderAnswer { payload, took_at_least: None, cost: Some(Money(850)) });
         self.settle(id, None, word).await;
     }
 

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// Solves every task at once.
 fn prompt() -> FixedProvider {
     let payload = Payload::text("solved");
-    let answer = ProviderAnswer { payload, solved_at: None, cost: Some(Money(1000)) };
+    let answer = ProviderAnswer { payload, took_at_least: None, cost: Some(Money(1000)) };
     let account = Account { balance: Some(Money(3_500_000)), threads: None };
     FixedProvider { reply: SubmitOutcome::Answered(answer), account: Some(account) }
 }

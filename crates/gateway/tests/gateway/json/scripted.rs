@@ -180,7 +180,7 @@ impl Fixture {
             }
             tokio::task::yield_now().await;
         };
-        self.orders.engine().called_back(&segment, Some(task), word).await.unwrap();
+        self.orders.engine().called_back(&segment, Some(task), word, Duration::ZERO).await.unwrap();
     }
 
     pub(super) async fn solve(&self, payload: Payload) {
@@ -188,7 +188,7 @@ impl Fixture {
     }
 
     pub(super) async fn solve_earlier(&self, before: usize, payload: Payload) {
-        let delivery = ProviderAnswer { payload, solved_at: None, cost: Some(Money(2990)) };
+        let delivery = ProviderAnswer { payload, took_at_least: None, cost: Some(Money(2990)) };
         self.say(before, CallbackResult::Answered(delivery)).await;
     }
 

@@ -322,6 +322,27 @@ async fn a_misspelt_callback_address_beside_the_task_and_a_key_that_is_no_text_a
     assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }
 
+/// Trap: `true` was the key `1`, and `["a"]` the key `["a"]`: callers that had made a mistake shared one job.
+#[tokio::test]
+async fn a_field_of_an_order_that_is_neither_text_nor_number_is_refused_on_every_api() {
+    let fixture = Fixture::new().await;
+    for api in APIS {
+        for value in [json!(true), json!(false), json!(["a"]), json!({ "a": 1 })] {
+            for name in ["idempotency_key", "idempotencyKey", "deadline_s", "min_life_s", "reuse"] {
+                if api == Api::V1 && name == "idempotencyKey" {
+                    continue;
+                }
+                let placing = Placing::of("fresh-1").field(name, value.clone());
+                let (_, reason) = api.refusal(&api.place(&fixture, &placing).await);
+                assert!(reason.contains(name), "{api:?} {name} {value}: {reason}");
+            }
+        }
+    }
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
+    let switch = Placing::of("hold-2").field("no_stock", true);
+    Api::Classic.id(&Api::Classic.place(&fixture, &switch).await);
+}
+
 #[tokio::test]
 async fn a_field_beside_the_task_that_says_other_than_the_task_is_refused() {
     let fixture = Fixture::new().await;

@@ -31,7 +31,7 @@ pub(crate) struct Scripted {
 }
 
 fn delivery(text: &str) -> ProviderAnswer {
-    ProviderAnswer { payload: Payload::text(text), solved_at: None, cost: Some(COST) }
+    ProviderAnswer { payload: Payload::text(text), took_at_least: None, cost: Some(COST) }
 }
 
 impl Scripted {

@@ -41,7 +41,7 @@ impl Provider for Prompt {
             return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, "ERROR_OF_ITS_OWN"));
         }
         let payload = Payload::text(format!("token-{site}"));
-        SubmitOutcome::Answered(ProviderAnswer { payload, solved_at: None, cost: Some(Money(2990)) })
+        SubmitOutcome::Answered(ProviderAnswer { payload, took_at_least: None, cost: Some(Money(2990)) })
     }
 
     fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {

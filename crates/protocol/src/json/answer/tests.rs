@@ -25,20 +25,47 @@ fn a_task_is_known_by_whatever_it_is_called() {
 }
 
 #[test]
-fn an_answer_brings_its_cost_and_its_moment() {
+fn an_answer_brings_its_cost_and_how_long_it_took() {
     let body = r#"{"errorId":0,"status":"ready","solution":{"gRecaptchaResponse":"03A","token":"03A"},
         "cost":"0.00299","ip":"1.2.3.4","createTime":1692863536,"endTime":1692863556,"solveCount":1}"#;
     let expected = ResultReply::Answered {
         payload: Payload::text("03A"),
         cost: Some(Money(2990)),
-        solved_s: Some(1_692_863_556),
+        took_at_least: Some(Duration::from_secs(19)),
     };
     assert_eq!(poll(body), expected);
     assert_eq!(poll(&body.replace("\"0.00299\"", "0.00299")), expected);
-    let bare = ResultReply::Answered { payload: Payload::text("03A"), cost: None, solved_s: None };
+    let bare = ResultReply::Answered { payload: Payload::text("03A"), cost: None, took_at_least: None };
     assert_eq!(poll(r#"{"errorId":0,"status":"ready","solution":"03A"}"#), bare);
     for status in ["processing", "idle"] {
         assert_eq!(poll(&format!(r#"{{"errorId":0,"status":"{status}"}}"#)), ResultReply::Pending);
+    }
+}
+
+/// Trap: the end of a task by the clock of a provider that was 60 s ahead made its answers look 60 s younger.
+#[test]
+fn only_the_difference_of_two_times_by_the_providers_clock_says_anything() {
+    let took = |times: &str| {
+        let body = format!(r#"{{"errorId":0,"status":"ready","solution":{{"token":"03A"}}{times}}}"#);
+        match poll(&body) {
+            ResultReply::Answered { took_at_least, .. } => took_at_least,
+            other => panic!("{other:?}"),
+        }
+    };
+    for off_by in [-300, 0, 300] {
+        let (created, ended) = (1_692_863_536 + off_by, 1_692_863_556 + off_by);
+        let times = format!(r#","createTime":{created},"endTime":"{ended}""#);
+        assert_eq!(took(&times), Some(Duration::from_secs(19)), "both are cut to whole seconds: {times}");
+    }
+    assert_eq!(took(r#","createTime":1692863536,"endTime":1692863536"#), Some(Duration::ZERO));
+    for says_nothing in [
+        r#","endTime":1692863556"#,
+        r#","createTime":1692863536"#,
+        r#","createTime":0,"endTime":1692863556"#,
+        r#","createTime":"soon","endTime":1692863556"#,
+        r#","createTime":1692863556,"endTime":1692863536"#,
+    ] {
+        assert_eq!(took(says_nothing), None, "{says_nothing}");
     }
 }
 

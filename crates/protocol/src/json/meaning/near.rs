@@ -160,7 +160,7 @@ pub(super) fn kind(name: &str) -> Option<String> {
     if let Some(first) = same.peek().copied() {
         // The services differ in capitals. A sign more or less is a slip: no provider has a kind of that name.
         let is_same = |known: &&str| stem(&known.to_lowercase()) == stem(&name.to_lowercase());
-        return if same.any(|known| is_same(&known)) { None } else { Some((*first).to_owned()) };
+        return if same.any(is_same) { None } else { Some((*first).to_owned()) };
     }
     let kinds = crate::kinds::kinds().map(|kind| kind.name.into_owned());
     let others = method::methods().chain(task::types()).chain(UNDESCRIBED.iter().copied());

@@ -11,7 +11,7 @@ fn read_callback(query: &str, content_type: Option<&str>, body: &str) -> Option<
 }
 
 fn answered(task: Option<&str>, text: &str) -> Option<CallbackMessage> {
-    let delivery = ProviderAnswer { payload: Payload::text(text), solved_at: None, cost: None };
+    let delivery = ProviderAnswer { payload: Payload::text(text), took_at_least: None, cost: None };
     Some(CallbackMessage { task: task.map(str::to_owned), word: CallbackResult::Answered(delivery) })
 }
 

@@ -15,7 +15,7 @@ const PENDING: &str = "CAPCHA_NOT_READY";
 fn answered(text: &str, micros: impl Into<Option<u64>>) -> PollOutcome {
     PollOutcome::Answered(ProviderAnswer {
         payload: Payload::text(text),
-        solved_at: None,
+        took_at_least: None,
         cost: micros.into().map(Money),
     })
 }

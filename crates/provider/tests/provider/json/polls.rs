@@ -3,14 +3,13 @@
 use crate::fixture::settings;
 use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider};
-use quittance_lifecycle::{
-    CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, Timestamp,
-};
+use quittance_lifecycle::{CallbackResult, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer};
 use quittance_ports::{Callback, Provider};
 use quittance_protocol::classic::dialect::PollQuota;
 use quittance_protocol::json::JsonDialect;
 use quittance_provider::json::JsonProvider;
 use serde_json::json;
+use std::time::Duration;
 
 const READY: &str = r#"{"errorId":0,"status":"ready","solution":{"token":"0.x","userAgent":"U"},"cost":"0.00145",
     "ip":"192.0.2.1","createTime":1692863536,"endTime":1692863556,"solveCount":1}"#;
@@ -18,11 +17,7 @@ const READY: &str = r#"{"errorId":0,"status":"ready","solution":{"token":"0.x","
 fn delivery() -> ProviderAnswer {
     let mut payload = Payload::text("0.x");
     payload.extras.insert("user_agent".to_owned(), "U".to_owned());
-    ProviderAnswer {
-        payload,
-        solved_at: Some(Timestamp::from_millis(1_692_863_556_000)),
-        cost: Some(Money(1450)),
-    }
+    ProviderAnswer { payload, took_at_least: Some(Duration::from_secs(19)), cost: Some(Money(1450)) }
 }
 
 async fn outcome_of(status: &str, body: &str) -> PollOutcome {
@@ -50,7 +45,7 @@ async fn tasks_are_polled_one_by_one_each_by_its_id() {
 async fn an_answer_has_its_cost_its_moment_and_all_that_came_along() {
     assert_eq!(outcome_of("200 OK", READY).await, PollOutcome::Answered(delivery()));
     let bare = r#"{"errorId":0,"status":"ready","solution":{"text":"x"}}"#;
-    let expected = ProviderAnswer { payload: Payload::text("x"), solved_at: None, cost: None };
+    let expected = ProviderAnswer { payload: Payload::text("x"), took_at_least: None, cost: None };
     assert_eq!(outcome_of("200 OK", bare).await, PollOutcome::Answered(expected));
 }
 

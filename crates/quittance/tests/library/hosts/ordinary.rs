@@ -298,7 +298,7 @@ fn addresses_of_vendors() -> Vec<Ordinary> {
             "DataDome at CapMonster, with its block page",
             "CustomTask",
             with(
-                &proxied,
+                &proxy,
                 json!({ "class": "DataDome", "userAgent": AGENT, "metadata": { "htmlPageBase64": base64(crate::hosts::hide::BLOCK_PAGE.as_bytes()), "datadomeCookie": "datadome=VYUWrgJ9ap4zmXq8" } }),
             ),
             CAP_MONSTER,

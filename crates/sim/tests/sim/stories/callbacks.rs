@@ -4,6 +4,7 @@ use crate::stories::provider::{PollScript as Poll, SubmitScript, token};
 use crate::stories::world::{recaptcha, turnstile, world_with_callbacks};
 use quittance_engine::{CallbackOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, Counters, FailCause, Fault, FaultClass, Phase, WhyIgnored};
+use std::time::Duration;
 
 fn answered(text: &str) -> CallbackResult {
     CallbackResult::Answered(token(text))
@@ -84,7 +85,8 @@ fn a_callback_that_names_another_task_changes_nothing() {
     let hears = |task: &str, text: &str| {
         let (engine, task, word) = (std::sync::Arc::clone(&node.engine), task.to_owned(), answered(text));
         let segment = address.rsplit('/').next().unwrap_or_default().to_owned();
-        node.does(async move { engine.called_back(&segment, Some(task), word).await }).expect("safe")
+        node.does(async move { engine.called_back(&segment, Some(task), word, Duration::ZERO).await })
+            .expect("safe")
     };
     assert_eq!(hears("task-99", "forged"), CallbackOutcome::Ignored(WhyIgnored::OtherTask));
     world.settle();

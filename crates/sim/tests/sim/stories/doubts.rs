@@ -7,6 +7,7 @@ use crate::stories::world::{
 use quittance_engine::{ApplyOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, DeadCause, Key, Origin, Phase, Policy, Refusal, UnsettledDoubt};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An order whose node died while it was submitting, and the node that finds it.
 fn crashed_while_submitting(world: &StoryWorld) -> (Key, StoryNode) {
@@ -156,7 +157,8 @@ fn a_reply_that_comes_while_the_order_is_in_doubt_settles_the_doubt() {
     let fault = quittance_lifecycle::Fault::new(quittance_lifecycle::FaultClass::UnlistedCode, "CAPCHA_SLOW");
     let word = CallbackResult::Faulted(fault);
     let segment = address.expect("an address");
-    let outcome = node.does(async move { engine.called_back(&segment, Some("task-1".into()), word).await });
+    let outcome = node
+        .does(async move { engine.called_back(&segment, Some("task-1".into()), word, Duration::ZERO).await });
     assert_eq!(outcome.expect("safe"), quittance_engine::CallbackOutcome::Applied);
     assert!(matches!(node.reads(caller.key()).phase, Phase::Solving { .. }));
     world.provider.solves("site", 5);

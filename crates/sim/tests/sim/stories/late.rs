@@ -4,6 +4,7 @@ use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, recaptcha, turnstile, world_with_callbacks};
 use quittance_engine::{CallbackOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, DeadCause, Origin, Phase};
+use std::time::Duration;
 
 /// When a turnstile doubt is waited out: 99 of 100 are there after 90 s, and a little.
 const DOUBT_S: u64 = 100;
@@ -96,7 +97,7 @@ fn a_late_answer_that_is_too_old_is_counted_as_waste_with_its_cost() {
     world.after(20);
     // The provider calls, gets no answer, and calls again two minutes later.
     let address = world.provider.submits("site")[0].callback().to_owned();
-    node.engine.callback_not_answered(address.rsplit('/').next().unwrap_or_default());
+    node.engine.callback_not_answered(address.rsplit('/').next().unwrap_or_default(), Duration::ZERO);
     world.after(130);
     assert_eq!(world.provider.submits("site").len(), 2);
     assert_eq!(call(&node, &address, "first"), CallbackOutcome::Applied);

@@ -168,7 +168,7 @@ fn call_back(world: &StoryWorld, node: &StoryNode, called_back: &mut usize) {
     for submit in &submits[*called_back..] {
         let answer = ProviderAnswer {
             payload: Payload::text(format!("token {called_back}")),
-            solved_at: None,
+            took_at_least: None,
             cost: None,
         };
         node.hears(submit.callback(), CallbackResult::Answered(answer)).expect("it is safe");

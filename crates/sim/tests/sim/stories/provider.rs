@@ -87,7 +87,7 @@ pub(crate) struct StoryScript {
 
 /// An answer with this text, as a provider hands it over that does not say when it was solved.
 pub(crate) fn token(text: &str) -> ProviderAnswer {
-    ProviderAnswer { payload: Payload::text(text), solved_at: None, cost: Some(Money(PRICE)) }
+    ProviderAnswer { payload: Payload::text(text), took_at_least: None, cost: Some(Money(PRICE)) }
 }
 
 fn site(terms: &Terms) -> String {

@@ -130,7 +130,7 @@ fn answers_that_are_nearly_expired_do_not_hide_a_fresh_one() {
         node.hears(address, CallbackResult::Answered(token("old"))).expect("safe");
     }
     world.after(255);
-    let fresh = ProviderAnswer { solved_at: Some(world.moment(254_000)), ..token("fresh") };
+    let fresh = ProviderAnswer { took_at_least: Some(std::time::Duration::from_secs(254)), ..token("fresh") };
     node.hears(&orders[8].1, CallbackResult::Answered(fresh)).expect("safe");
     world.settle();
     let caller = node.asks(turnstile("site").exclusive());

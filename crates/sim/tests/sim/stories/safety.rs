@@ -7,6 +7,7 @@ use quittance_lifecycle::{CallbackResult, FaultClass, Key, Phase};
 use quittance_ports::{IncomingEvent, MemorySpill, Spill, SpillError};
 use quittance_record::SpillFile;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn answered(text: &str) -> CallbackResult {
     CallbackResult::Answered(token(text))
@@ -189,7 +190,8 @@ fn a_callback_while_the_store_takes_no_writes_is_spilled_within_seconds() {
     world.store.takes_no_writes();
     let segment = submit.callback().rsplit('/').next().unwrap_or_default().to_owned();
     let engine = Arc::clone(&node.engine);
-    let outcome = node.tries(async move { engine.called_back(&segment, None, answered("gold")).await }, 30);
+    let outcome = node
+        .tries(async move { engine.called_back(&segment, None, answered("gold"), Duration::ZERO).await }, 30);
     let outcome = outcome.expect("the provider hears within 30 s, or it gives up");
     assert_eq!(outcome.expect("safe"), CallbackOutcome::Spilled);
     assert_eq!(spill.waiting().expect("readable").len(), 1);

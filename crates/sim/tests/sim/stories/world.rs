@@ -239,7 +239,7 @@ impl StoryNode {
     pub(crate) fn hears(&self, address: &str, word: CallbackResult) -> Result<CallbackOutcome, NotSafe> {
         let engine = Arc::clone(&self.engine);
         let segment = address.rsplit('/').next().unwrap_or_default().to_owned();
-        self.does(async move { engine.called_back(&segment, None, word).await })
+        self.does(async move { engine.called_back(&segment, None, word, Duration::ZERO).await })
     }
 
     pub(crate) fn reads(&self, key: Key) -> Arc<Order> {
