@@ -11,7 +11,7 @@ const ANSWER_BYTES: usize = 500;
 pub(crate) fn delivery() -> ProviderAnswer {
     ProviderAnswer {
         payload: Payload::text("t".repeat(ANSWER_BYTES)),
-        solved_at: None,
+        took_at_least: None,
         cost: Some(Money(2990)),
     }
 }
