@@ -95,7 +95,7 @@ const fn reaction(of: Signal, rule: FaultRule) -> &'static str {
             "nothing, until orders of other methods meet it: then every submit slows down"
         }
         Reaction::Nothing => "nothing",
-        Reaction::Slow => "every submit slows down",
+        Reaction::Slow => "submits slow down: those of the tenant, and all if another tenant meets it",
         Reaction::Trip => "if it persists, one tries and the rest wait",
         Reaction::Pause => "no submit until a person says so",
     }

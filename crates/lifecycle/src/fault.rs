@@ -8,7 +8,8 @@ use core::fmt;
 pub enum FaultClass {
     /// The provider takes no task from us now: no free slot, or too many requests.
     /// The adapter sets it from the provider's code or an HTTP 429. Nothing was taken or paid.
-    /// The order tries again after a growing pause, and the gate slows all submits to this provider.
+    /// The order tries again after a growing pause, and the gate slows submits to this provider: those of the tenant,
+    /// and those of all tenants if another one meets it, too.
     Busy,
     /// No request reached the provider: connection refused, unknown host, failed TLS.
     /// The adapter sets it, and only if it is certain that nothing was sent; otherwise the attempt is in doubt.
