@@ -75,8 +75,9 @@ pub(super) fn remember(
     for (generation, known) in next.generations.iter_mut().zip(&known.generations) {
         *generation = (*generation).max(*known);
     }
-    for (place, reservation) in &known.reserved {
-        next.reserved.entry(*place).or_insert(*reservation);
+    if is_behind {
+        // An order that was forgotten may have been charged: what was counted for it stays counted.
+        next.reserved.clear();
     }
     next.first_generation = stored.first_generation.max(known.first_generation);
     next.asked_at = stored.asked_at.max(known.asked_at);

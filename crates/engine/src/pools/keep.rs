@@ -97,14 +97,14 @@ impl Engine {
                 local.read_callback(now, (self.settings.node, own), &members);
                 pools.documents.get(&SharedDocument::pool_name(&name)).cloned()
             };
-            if self.is_keeper(&name, &members)
-                && let Some(stored) = stored
-            {
-                lock(&self.pools).refilled.insert(name.clone());
-                // Other nodes may know better what it has spent.
-                if self.recovering().is_none() {
-                    self.keep(&name, stored).await?;
-                }
+            if !self.is_keeper(&name, &members) {
+                lock(&self.pools).refilled.remove(&name);
+                continue;
+            }
+            lock(&self.pools).refilled.insert(name.clone());
+            // While nodes put back pools, another may know better what this one has spent.
+            if let Some(stored) = stored.filter(|_| self.recovering().is_none()) {
+                self.keep(&name, stored).await?;
             }
         }
         Ok(())

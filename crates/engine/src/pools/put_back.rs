@@ -31,7 +31,11 @@ const fn is_put_back(document: &SharedDocument) -> bool {
 /// Whether nodes may have made `next` of `before`, without a store that forgot between them.
 fn is_continued(before: &SharedDocument, next: &SharedDocument) -> bool {
     match (before, next) {
-        (SharedDocument::Pool(before), SharedDocument::Pool(next)) => is_continued_by(before, next),
+        (SharedDocument::Pool(before), SharedDocument::Pool(next)) => {
+            // Put back by a node that did not know all of it.
+            let is_lost = next.spent.is_incomplete && !before.spent.is_incomplete;
+            !is_lost && is_continued_by(before, next)
+        }
         _ => true,
     }
 }
@@ -56,7 +60,6 @@ impl Pools {
         while self.vanished.len() > DOCUMENTS_MAX {
             self.vanished.pop_first();
         }
-        self.refilled.clear();
     }
 
     fn known(&self, stored: StoredDocument) -> KnownDocument {
@@ -183,7 +186,9 @@ impl KnownDocument {
             (None, SharedDocument::Pool(pool)) => {
                 let mut spent = this_hour(pool.spent, now);
                 spent.is_incomplete |= !self.is_complete;
-                Some(SharedDocument::Pool(PoolDocument { spent, ..pool.clone() }))
+                // An order that was forgotten may have been charged: what was counted for it stays counted.
+                let reserved = BTreeMap::new();
+                Some(SharedDocument::Pool(PoolDocument { spent, reserved, ..pool.clone() }))
             }
             (None, other) => Some(other.clone()),
             (Some(SharedDocument::Pool(there)), SharedDocument::Pool(pool)) => {
@@ -201,7 +206,7 @@ impl KnownDocument {
 mod tests {
     use super::*;
     use quittance_lifecycle::Money;
-    use quittance_ports::{AlertDocument, Goal, Trust, TrustDocument};
+    use quittance_ports::{AlertDocument, Goal, Reservation, Trust, TrustDocument};
 
     fn stored(name: &str, document: SharedDocument) -> StoredDocument {
         StoredDocument { name: name.into(), version: Version(1), document }
@@ -274,6 +279,11 @@ mod tests {
     fn the_node_that_refills_a_pool_puts_back_all_that_it_has_spent_whichever_node_is_first() {
         let complete = known(pool(2, &[8, 8]), true);
         let stale = known(pool(0, &[]), false);
+        let mut reserving = pool(2, &[8, 8]);
+        reserving.reserved.insert(1, Reservation { hour: hour_of(NOW), price: Some(Money(2_990)) });
+        let put_back = known(reserving, true).put_back(None, NOW);
+        let Some(SharedDocument::Pool(put_back)) = put_back else { panic!("it is put back") };
+        assert!(put_back.reserved.is_empty(), "the order may be forgotten, and was paid for");
         for order in [[stale.clone(), complete.clone()], [complete.clone(), stale.clone()]] {
             let spent = spent_after(None, &order);
             assert_eq!((spent.refills, spent.money, spent.is_incomplete), (2, Money(5_980), false));
@@ -309,11 +319,18 @@ mod tests {
         pools.refilled.insert("warm".into());
         pools.replace_documents(there(pool(3, &[8, 9])));
         assert_eq!(pools.vanished.len(), 0, "it has bought one more");
-        pools.refilled.insert("warm".into());
         pools.replace_documents(there(pool(0, &[])));
         let vanished = pools.vanished.get("pool/warm").expect("it is remembered");
         assert!(vanished.is_complete);
         pools.replace_documents(there(pool(3, &[8, 9])));
         assert_eq!(pools.vanished.len(), 1);
+
+        pools.vanished.clear();
+        let mut put_back_by_another = pool(3, &[8, 9]);
+        put_back_by_another.spent.is_incomplete = true;
+        pools.replace_documents(there(put_back_by_another.clone()));
+        let known = pools.vanished.remove("pool/warm").expect("it is remembered");
+        let spent = spent_after(Some(put_back_by_another), &[known]);
+        assert_eq!((spent.refills, spent.is_incomplete), (3, false), "this node knows all of it");
     }
 }

@@ -324,7 +324,7 @@ impl Judge<'_> {
         let count = self.readings.unreadable?;
         let words = format!(
             "{count} records cannot be read, and their orders rest: compare `quittance dead list --cause unreadable` with the \
-             provider's list, look at the disk, then drop them (`quittance dead drop`)"
+             provider's list, look at the disk, then drop each by its key (`quittance dead drop KEY`)"
         );
         one("", level(count > 0, true), words)
     }
