@@ -271,36 +271,6 @@ fn a_pool_that_is_set_after_the_store_forgot_buys_nothing_in_that_hour() {
     assert!(why(&second).contains("the store forgot what it has spent in this hour"), "{}", why(&second));
     let stopped = pool_view(&second).stopped_by_loss(second.engine.now());
     assert!(stopped.is_some_and(|words| words.contains("UTC")), "it says until when");
-    world.after(3_600);
-    set(&second, with_budget(2 * PRICE));
-    world.after(60);
-    assert_eq!(world.provider.taken(), 4, "another hour has a budget of its own");
-    assert_eq!(pool_view(&second).stopped_by_loss(second.engine.now()), None);
-}
-
-/// The node that refills the pool is still at work: it knows what was spent, whatever it was doing at that moment.
-#[test]
-fn a_pool_that_is_put_back_has_what_is_left_of_its_budget() {
-    let mut most = 0;
-    for delay in (0..16_000).step_by(500) {
-        let world = world();
-        let node = priced(&world, PRICE);
-        world.provider.solves("site", 3);
-        set(&node, with_budget(3 * PRICE));
-        world.after_ms(delay);
-        forget_documents(&world, &node);
-        for order in world.orders() {
-            assert!(world.store.truth().lose(&order.key));
-        }
-        let engine = Arc::clone(&node.engine);
-        let known = engine.take_known_pools();
-        node.does(async move { engine.put_back_pools(&known).await }).expect("the store is there");
-        world.after(120);
-        let taken = world.provider.taken();
-        assert!(taken <= 3, "{taken} bought with a budget for three, forgotten after {delay} ms");
-        most = most.max(taken);
-    }
-    assert_eq!(most, 3, "what is left is spent");
 }
 
 #[test]
