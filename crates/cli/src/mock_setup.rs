@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The variable in which the settings find the key of the mock account.
 const KEY_VARIABLE: &str = "QUITTANCE_MOCK_KEY";
 /// Long enough to see an order wait, and short enough to be answered while a person looks.
 const SOLVE_MS: MillisRange = MillisRange { from: 400, to: 1_000 };
-/// How long the store may take to close, so that its folder can be removed.
-const CLEAR_WAIT: Duration = Duration::from_secs(5);
+/// How often the folder is removed in vain, while the store still closes, and how long we wait in between.
+const CLEAR_TRIES: u32 = 250;
 const CLEAR_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct MockSetup {
@@ -72,10 +72,12 @@ impl MockSetup {
     pub(crate) async fn end(self) {
         self.provider.stop().await;
         let folder = self.folder.keep();
-        let until = Instant::now() + CLEAR_WAIT;
-        // Tasks that were told to end may still close the store, which writes a file while we remove the others. A folder that
+        // Tasks that are ending may still close the store, which writes a file while we remove the others. A folder that
         // cannot be removed at all is left to the system, which clears temporary folders.
-        while std::fs::remove_dir_all(&folder).is_err() && folder.exists() && Instant::now() < until {
+        for _ in 0..CLEAR_TRIES {
+            if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
+                return;
+            }
             tokio::time::sleep(CLEAR_PAUSE).await;
         }
     }
