@@ -11,7 +11,7 @@ mod tests;
 
 pub use erlang::{PoolForecast, erlang_b, expected};
 pub use level::{Level, Why};
-pub use sizer::{EXPIRED_MAX, LIVES_UNTIL_IDLE, PER_LIFE_MIN, Sizer};
+pub use sizer::{EXPIRED_MAX, PER_LIFE_MIN, Sizer};
 
 /// How many to buy now: never more than the level, less what stands there fresh and what is on its way.
 #[must_use]

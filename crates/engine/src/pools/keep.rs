@@ -4,7 +4,7 @@
 use super::budget::{self, Affordable, settle};
 use super::local::{BUSY_SPAN, LocalPool, PoolPlace};
 use super::{alive, pool_draft};
-use crate::sizing::{LIVES_UNTIL_IDLE, shortfall};
+use crate::sizing::shortfall;
 use crate::{Engine, lock};
 use futures_util::future::join_all;
 use quittance_lifecycle::{FailCause, Key, Order, Phase, TimelineEvent, Timestamp};
@@ -28,6 +28,9 @@ const REST_MAX: Duration = Duration::from_secs(900);
 /// more, and its place is free. Between the two, a node that was frozen and a node whose clock is ahead do not meet.
 const PLACED_WITHIN: Duration = Duration::from_secs(5);
 const VOID_AFTER: Duration = Duration::from_secs(10);
+/// A pool of a fixed size holds nothing after so many usable lives without an order, until one comes or a person sets it
+/// again: an idle pool costs nothing.
+const LIVES_UNTIL_IDLE: u32 = 10;
 /// How many orders are read or placed at once.
 const AT_ONCE: usize = 32;
 
@@ -282,10 +285,12 @@ impl Engine {
                 "its last refill came to nothing ({code}): it rests for up to {seconds} s more"
             ));
         }
-        // The sizer knows the demand since this node started; the document, what was before.
         let given_up = local.usable.saturating_mul(LIVES_UNTIL_IDLE);
         if matches!(local.spec.goal, Goal::Fixed { .. }) && now.since(document.asked_at) >= given_up {
-            return nothing(&crate::sizing::Why::Idle { lives: LIVES_UNTIL_IDLE }.to_string());
+            return nothing(&format!(
+                "the size was set, but no order has come for {LIVES_UNTIL_IDLE} usable lives of an answer, so nothing is held; the \
+                 next order starts it again, and so does setting it again"
+            ));
         }
         // A node that has only just begun to look goes by what the last one saw, for as long as that can be true.
         let is_new = matches!(level.why, crate::sizing::Why::NothingSeenYet);

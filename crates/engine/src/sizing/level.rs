@@ -42,10 +42,6 @@ pub enum Why {
         load: f64,
     },
     Fixed,
-    /// A fixed size, but no order has come for so long that the pool holds nothing.
-    Idle {
-        lives: u32,
-    },
 }
 
 impl fmt::Display for Why {
@@ -83,12 +79,6 @@ impl fmt::Display for Why {
                 )
             }
             Self::Fixed => f.write_str("the size was set"),
-            Self::Idle { lives } => {
-                write!(
-                    f,
-                    "the size was set, but no order has come for {lives} usable lives of an answer, so nothing is held"
-                )
-            }
         }
     }
 }

@@ -15,8 +15,6 @@ use std::time::Duration;
 pub const PER_LIFE_MIN: f64 = 3.0;
 /// The most that may expire of what is bought for a stock.
 pub const EXPIRED_MAX: f64 = 0.05;
-/// A fixed pool without an order for this many usable lives holds nothing until one comes: an idle pool costs nothing.
-pub const LIVES_UNTIL_IDLE: u32 = 10;
 
 /// Whatever an answer's life, demand is followed as if it were no longer than this.
 const FOLLOW_MAX: Duration = Duration::from_secs(300);
@@ -40,7 +38,6 @@ pub struct Sizer {
     /// Asked for since then.
     asked: u64,
     recent: Recent,
-    began: Option<Timestamp>,
     level: Option<Level>,
     /// What the level was made from has changed.
     is_stale: bool,
@@ -59,7 +56,6 @@ impl Sizer {
             looked: None,
             asked: 0,
             recent: Recent::default(),
-            began: None,
             level: None,
             is_stale: true,
         }
@@ -69,7 +65,6 @@ impl Sizer {
     pub fn asked(&mut self, now: Timestamp, count: u64) {
         self.asked = self.asked.saturating_add(count);
         self.recent.saw(now, count, self.usable);
-        self.began.get_or_insert(now);
         let looked = *self.looked.get_or_insert(now);
         if now < looked {
             self.looked = Some(now);
@@ -110,7 +105,7 @@ impl Sizer {
         self.asked(now, 0);
         match self.level {
             Some(level) if !self.is_stale => level,
-            _ => self.size(now),
+            _ => self.size(),
         }
     }
 }
@@ -170,13 +165,13 @@ struct DemandLoad {
 }
 
 impl Sizer {
-    fn size(&mut self, now: Timestamp) -> Level {
+    fn size(&mut self) -> Level {
         let rate = if self.recent.last.is_some() { self.demand.rate() } else { 0.0 };
         let lead = self.leads.mean_s();
         let seen = DemandLoad { load: rate * lead, per_life: rate * self.usable.as_secs_f64() };
         let held = self.level.map_or(0, |level| level.size);
         let (size, why) = match self.goal {
-            Goal::Fixed { size } => self.fixed(size.min(SIZE_MAX), now),
+            Goal::Fixed { size } => (size.min(SIZE_MAX), Why::Fixed),
             Goal::Served { .. } if self.recent.last.is_none() => (0, Why::NothingSeenYet),
             Goal::Served { permille } => self.steadied(permille, seen, held),
         };
@@ -185,14 +180,6 @@ impl Sizer {
         self.level = Some(level);
         self.is_stale = false;
         level
-    }
-
-    fn fixed(&self, size: u32, now: Timestamp) -> (u32, Why) {
-        let idle = follow(self.usable).max(self.usable).saturating_mul(LIVES_UNTIL_IDLE);
-        match self.recent.last.or(self.began) {
-            Some(last) if now.since(last) >= idle => (0, Why::Idle { lives: LIVES_UNTIL_IDLE }),
-            _ => (size, Why::Fixed),
-        }
     }
 
     /// The size for what is seen, or the one that is held as long as that is right for something very near to it: two

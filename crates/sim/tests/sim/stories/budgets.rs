@@ -271,6 +271,11 @@ fn a_pool_that_is_set_after_the_store_forgot_buys_nothing_in_that_hour() {
     assert!(why(&second).contains("the store forgot what it has spent in this hour"), "{}", why(&second));
     let stopped = pool_view(&second).stopped_by_loss(second.engine.now());
     assert!(stopped.is_some_and(|words| words.contains("UTC")), "it says until when");
+    world.after(3_600);
+    set(&second, with_budget(2 * PRICE));
+    world.after(60);
+    assert_eq!(world.provider.taken(), 4, "another hour has a budget of its own");
+    assert_eq!(pool_view(&second).stopped_by_loss(second.engine.now()), None);
 }
 
 #[test]

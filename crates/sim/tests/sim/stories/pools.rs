@@ -136,6 +136,33 @@ fn a_self_sizing_pool_is_empty_without_demand_and_fills_with_it() {
     assert_eq!(document(&node).level.expect("it has been sized").size, 0);
 }
 
+/// Trap: a pool that buys 25 tokens an hour without demand.
+#[test]
+fn a_pool_of_a_fixed_size_rests_until_an_order_comes_or_it_is_set_again() {
+    let rested = |node: &StoryNode| {
+        let level = document(node).level.expect("it has been sized");
+        assert!(level.why.contains("no order has come for 10 usable lives"), "{}", level.why);
+        assert_eq!(level.size, 0);
+    };
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    set(&node, pool(Goal::Fixed { size: 2 }));
+    world.after(3 * 3600);
+    let taken = world.provider.taken();
+    rested(&node);
+    world.after(3600);
+    assert_eq!((world.provider.taken(), on_stock(&world)), (taken, 0));
+    set(&node, pool(Goal::Fixed { size: 2 }));
+    world.after(30);
+    assert_eq!((world.provider.taken(), on_stock(&world)), (taken + 2, 2), "set again as it was");
+    world.after(3 * 3600);
+    rested(&node);
+    drop(node.asks(turnstile("site").exclusive()));
+    world.after(30);
+    assert_eq!(on_stock(&world), 2, "an order has come");
+}
+
 /// Trap: a permanent error retried until the budget is gone.
 #[test]
 fn a_pool_whose_refills_come_to_nothing_rests() {
