@@ -217,11 +217,12 @@ impl Engine {
         word: CallbackResult,
         open_for: Duration,
     ) -> Result<CallbackOutcome, NotSafe> {
+        let begun = self.now() - open_for;
         let Some(Addressee { key, born, attempt, target }) = self.recognise(segment).await else {
             self.forged.fetch_add(1, Ordering::Relaxed);
             return Ok(CallbackOutcome::Forged);
         };
-        let (receipt, unanswered) = self.receive_callback(open_for);
+        let (receipt, unanswered) = self.receive_callback(key, begun);
         let event = Event::CalledBack { attempt, task, word, receipt };
         let outcome = self.arrive(IncomingEvent { key, born, target: Some(target), event }).await?;
         unanswered.answer();

@@ -1,11 +1,12 @@
 //! Since when callbacks could reach us: the evidence by which an answer that came by callback is dated. A callback
-//! that got no answer is repeated by its provider, so every time in which that may have happened is an outage: a
-//! restart, a freeze, a callback that we could not keep or were slow to answer, here or on another node behind the
-//! same address.
+//! that got no answer is repeated by its provider. So every time in which no callback may have come to us is an outage:
+//! a restart or a freeze, here or on another node behind the same address. A callback that we could not keep, or were
+//! slow to answer, is an outage for its own order only.
 
+use crate::callback::Addressee;
 use crate::evidence::Rounds;
 use crate::{Engine, lock};
-use quittance_lifecycle::{Order, Outage, Receipt, Timestamp, would_be_too_old};
+use quittance_lifecycle::{Key, Order, Outage, Receipt, Timestamp, would_be_too_old};
 use quittance_ports::{Members, NodeStatus, Reach};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub(crate) const STILL_ROUTED: Duration = Duration::from_secs(60);
 const LOST_NODES: &str = "tasks of lost nodes";
 /// How many outages are remembered; more are merged, which can only make answers look older.
 const OUTAGES_MAX: usize = 16;
+/// For how many orders it is remembered that a callback got no answer. Beyond that it counts for every order.
+const UNANSWERED_MAX: usize = 128;
 
 #[derive(Default)]
 pub(crate) struct Reachability {
@@ -30,13 +33,27 @@ pub(crate) struct Reachability {
     listens_since: Option<Timestamp>,
     last_beat: Option<Timestamp>,
     outages: Vec<Outage>,
-    /// When each callback arrived that has not been answered yet.
-    unanswered: BTreeMap<u64, Timestamp>,
+    /// Orders of which a callback got no answer, or a late one.
+    unanswered: BTreeMap<Key, Outage>,
+    /// Callbacks that are being taken in: their orders, and when their requests began.
+    open: BTreeMap<u64, (Key, Timestamp)>,
     last_number: u64,
-    /// Outages of other nodes behind the same address, as of the last roll; `None` before the first roll.
-    elsewhere: Option<Vec<Outage>>,
+    /// What other nodes behind the same address have missed, as of the last roll; `None` before the first roll.
+    elsewhere: Option<Elsewhere>,
     /// Which open tasks are to be polled, because their callbacks may have got no reply.
     pub(crate) rounds: Rounds,
+}
+
+#[derive(Default)]
+struct Elsewhere {
+    outages: Vec<Outage>,
+    unanswered: BTreeMap<Key, Outage>,
+}
+
+/// Makes the outage of this order reach over both.
+fn widen(unanswered: &mut BTreeMap<Key, Outage>, key: Key, outage: Outage) {
+    let whole = unanswered.entry(key).or_insert(outage);
+    *whole = Outage { from: whole.from.min(outage.from), to: whole.to.max(outage.to) };
 }
 
 /// This node, started again: it listens since then.
@@ -56,10 +73,37 @@ impl Reachability {
         merge(&mut self.outages);
     }
 
+    /// A callback of this order got no answer, or a late one.
+    fn note_unanswered(&mut self, key: Key, from: Timestamp, to: Timestamp) {
+        self.unanswered.retain(|_, outage| outage.to + REMEMBERED >= to);
+        widen(&mut self.unanswered, key, Outage { from, to });
+        if self.unanswered.len() > UNANSWERED_MAX {
+            let oldest = self.unanswered.iter().min_by_key(|(_, outage)| **outage).map(|(key, _)| *key);
+            if let Some(outage) = oldest.and_then(|key| self.unanswered.remove(&key)) {
+                self.note(outage.from, outage.to);
+            }
+        }
+    }
+
+    /// Callbacks could come up to this moment, as far as this process knows.
+    fn reachable_until(&self, now: Timestamp) -> Timestamp {
+        self.last_beat.filter(|beat| *beat + BEAT_LATE < now).unwrap_or(now)
+    }
+
     /// Every callback that came up to this moment was answered, as far as this process knows.
     fn answered_until(&self, now: Timestamp) -> Timestamp {
-        let event = self.last_beat.filter(|event| *event + BEAT_LATE < now).unwrap_or(now);
-        self.unanswered.values().copied().min().map_or(event, |oldest| oldest.min(event))
+        let reachable = self.reachable_until(now);
+        self.open.values().map(|(_, begun)| *begun).fold(reachable, Timestamp::min)
+    }
+
+    /// The orders of which a callback got no answer so far.
+    fn unanswered_until(&self, now: Timestamp) -> BTreeMap<Key, Outage> {
+        let mut unanswered = self.unanswered.clone();
+        unanswered.retain(|_, outage| outage.to + REMEMBERED >= now);
+        for (key, begun) in self.open.values() {
+            widen(&mut unanswered, *key, Outage { from: *begun, to: now });
+        }
+        unanswered
     }
 
     fn event(&mut self, now: Timestamp, skew: Duration) {
@@ -73,33 +117,43 @@ impl Reachability {
     }
 
     fn heed(&mut self, members: &Members, own: u64, address: &str, now: Timestamp) {
-        let mut elsewhere = Vec::new();
+        let mut elsewhere = Elsewhere::default();
         for signed in members.nodes.iter().filter(|signed| signed.node_status.node != own) {
             let Some(reach) = signed.node_status.reach.as_ref().filter(|reach| reach.address == address)
             else {
                 continue;
             };
-            elsewhere.extend(reach.outages.iter().copied());
+            elsewhere.outages.extend(reach.outages.iter().copied());
+            for (key, outage) in &reach.unanswered {
+                widen(&mut elsewhere.unanswered, *key, *outage);
+            }
             let routed_until = reach.until + STILL_ROUTED;
             let to = successor(&signed.node_status, members)
                 .map_or(routed_until, |node_status| node_status.started.clamp(reach.until, routed_until));
-            elsewhere.push(Outage { from: reach.until, to });
+            elsewhere.outages.push(Outage { from: reach.until, to });
         }
-        elsewhere.retain(|outage| outage.to + REMEMBERED >= now);
+        elsewhere.outages.retain(|outage| outage.to + REMEMBERED >= now);
+        elsewhere.unanswered.retain(|_, outage| outage.to + REMEMBERED >= now);
         self.elsewhere = Some(elsewhere);
     }
 
-    /// The evidence about a callback that has arrived now, and whose request began at `begun`.
-    fn receipt(&self, begun: Timestamp, now: Timestamp) -> Receipt {
+    /// The evidence about a callback of this order that has arrived now, and whose request began at `begun`.
+    fn receipt(&self, key: &Key, begun: Timestamp, now: Timestamp) -> Receipt {
         let mut outages = self.outages.clone();
         outages.retain(|outage| outage.to + REMEMBERED >= now);
-        let until = self.answered_until(now);
-        if until + BEAT_LATE < now {
+        let until = self.reachable_until(now);
+        if until < now {
             outages.push(Outage { from: until, to: now });
         }
+        outages.extend(self.unanswered.get(key));
+        let earlier = self.open.values().filter(|(open, _)| open == key);
+        outages.extend(earlier.map(|(_, begun)| Outage { from: *begun, to: now }));
         let so_far = |outage: &Outage| Outage { from: outage.from, to: outage.to.min(now) };
         match &self.elsewhere {
-            Some(elsewhere) => outages.extend(elsewhere.iter().map(so_far)),
+            Some(elsewhere) => {
+                outages.extend(elsewhere.outages.iter().map(so_far));
+                outages.extend(elsewhere.unanswered.get(key).map(so_far));
+            }
             None => outages.push(Outage { from: Timestamp::ZERO, to: now }),
         }
         outages.retain(|outage| outage.from < now);
@@ -118,11 +172,12 @@ fn merge(outages: &mut Vec<Outage>) {
     }
 }
 
-/// A callback that is being taken in. Dropped before it was answered, it leaves an outage.
+/// A callback that is being taken in. Dropped before it was answered, it leaves an outage of its order.
 pub(crate) struct OpenCallback<'a> {
     engine: &'a Engine,
     number: u64,
-    arrived: Timestamp,
+    key: Key,
+    begun: Timestamp,
     is_answered: bool,
 }
 
@@ -136,9 +191,9 @@ impl Drop for OpenCallback<'_> {
     fn drop(&mut self) {
         let now = self.engine.now();
         let mut reach = lock(&self.engine.reach);
-        reach.unanswered.remove(&self.number);
-        if !self.is_answered || self.arrived + BEAT_LATE < now {
-            reach.note(self.arrived, now);
+        reach.open.remove(&self.number);
+        if !self.is_answered || self.begun + BEAT_LATE < now {
+            reach.note_unanswered(self.key, self.begun, now);
         }
     }
 }
@@ -159,12 +214,12 @@ impl Engine {
     }
 
     /// A callback came to an address of ours and could not be taken in or read: its provider may repeat it. `segment` is
-    /// the last part of the path that it came to. Its request began `open_for` ago. The outage counts for every open
-    /// attempt, and other nodes read of it.
+    /// the last part of the path that it came to. Its request began `open_for` ago. Other nodes read of it.
     pub fn callback_not_answered(&self, segment: &str, open_for: Duration) {
-        if self.settings.callback.as_ref().is_some_and(|address| address.recognise(segment).is_some()) {
+        let address = self.settings.callback.as_ref();
+        if let Some(Addressee { key, .. }) = address.and_then(|address| address.recognise(segment)) {
             let now = self.now();
-            lock(&self.reach).note(now - open_for, now);
+            lock(&self.reach).note_unanswered(key, now - open_for, now);
         }
     }
 
@@ -188,7 +243,8 @@ impl Engine {
         let reach = lock(&self.reach);
         reach.listens_since?;
         let address = self.settings.callback.as_ref().map_or("", |callback| callback.base()).to_owned();
-        Some(Reach { address, until: reach.answered_until(now), outages: reach.outages.clone() })
+        let (until, unanswered) = (reach.reachable_until(now), reach.unanswered_until(now));
+        Some(Reach { address, until, outages: reach.outages.clone(), unanswered })
     }
 
     /// The worker runs.
@@ -214,15 +270,16 @@ impl Engine {
             && would_be_too_old(order, attempt, self.now(), &self.settings.policy)
     }
 
-    /// The evidence about a callback whose request began `open_for` ago, and a guard to keep until it is answered.
-    pub(crate) fn receive_callback(&self, open_for: Duration) -> (Option<Receipt>, OpenCallback<'_>) {
+    /// The evidence about a callback of this order whose request began at `begun`, and a guard to keep until it is
+    /// answered.
+    pub(crate) fn receive_callback(&self, key: Key, begun: Timestamp) -> (Option<Receipt>, OpenCallback<'_>) {
         let now = self.now();
         let mut reach = lock(&self.reach);
-        let receipt = reach.listens_since.map(|_| reach.receipt(now - open_for, now));
+        let receipt = reach.listens_since.map(|_| reach.receipt(&key, begun, now));
         reach.last_number += 1;
         let number = reach.last_number;
-        reach.unanswered.insert(number, now);
-        (receipt, OpenCallback { engine: self, number, arrived: now, is_answered: false })
+        reach.open.insert(number, (key, begun));
+        (receipt, OpenCallback { engine: self, number, key, begun, is_answered: false })
     }
 }
 
@@ -239,7 +296,7 @@ mod tests {
 
     /// A node that has been answering callbacks until this moment.
     fn signed(node: u64, name: &str, address: &str, started: Timestamp, until: Timestamp) -> Member {
-        let reach = Some(Reach { address: address.into(), until, outages: Vec::new() });
+        let reach = Some(Reach { address: address.into(), until, ..Reach::default() });
         let node_status = NodeStatus {
             node,
             name: name.into(),
@@ -255,10 +312,18 @@ mod tests {
         Member { node_status, seen: until }
     }
 
-    fn outages(nodes: Vec<Member>, now: Timestamp) -> Vec<Outage> {
+    const KEY: Key = Key([7; 32]);
+    const OTHER: Key = Key([8; 32]);
+
+    /// What a node knows that has read the status of these others.
+    fn reading(nodes: Vec<Member>, now: Timestamp) -> Reachability {
         let mut reach = Reachability { last_beat: Some(now), ..Reachability::default() };
         reach.heed(&Members { now, nodes }, 1, OURS, now);
-        reach.receipt(now, now).outages
+        reach
+    }
+
+    fn outages(nodes: Vec<Member>, now: Timestamp) -> Vec<Outage> {
+        reading(nodes, now).receipt(&KEY, now, now).outages
     }
 
     #[test]
@@ -275,5 +340,44 @@ mod tests {
         assert_eq!(outages(vec![dead()], at(300)), [to(at(100) + STILL_ROUTED)]);
         let again = || signed(3, "two", OURS, at(107), at(110));
         assert_eq!(outages(vec![dead(), again()], at(110)), [to(at(107))], "it listens again");
+    }
+
+    #[test]
+    fn a_callback_that_got_no_answer_makes_the_answer_of_its_own_order_look_older_and_no_other() {
+        let mut reach = reading(Vec::new(), at(100));
+        reach.note_unanswered(KEY, at(90), at(95));
+        let whole = [Outage { from: at(90), to: at(95) }];
+        assert_eq!(reach.receipt(&KEY, at(100), at(100)).outages, whole);
+        assert_eq!(reach.receipt(&OTHER, at(100), at(100)).outages, []);
+    }
+
+    #[test]
+    fn a_callback_that_is_being_taken_in_makes_its_repeat_look_older_and_no_other() {
+        let mut reach = reading(Vec::new(), at(100));
+        reach.open.insert(1, (KEY, at(99)));
+        assert_eq!(reach.receipt(&KEY, at(100), at(100)).outages, [Outage { from: at(99), to: at(100) }]);
+        assert_eq!(reach.receipt(&OTHER, at(100), at(100)).outages, []);
+    }
+
+    #[test]
+    fn what_another_node_did_not_answer_counts_for_that_order() {
+        let mut other = signed(2, "two", OURS, at(0), at(100));
+        let missed = Outage { from: at(50), to: at(55) };
+        other.node_status.reach.as_mut().unwrap().unanswered = BTreeMap::from([(KEY, missed)]);
+        let reach = reading(vec![other], at(100));
+        assert_eq!(reach.receipt(&KEY, at(100), at(100)).outages, [missed]);
+        assert_eq!(reach.receipt(&OTHER, at(100), at(100)).outages, []);
+    }
+
+    #[test]
+    fn more_unanswered_callbacks_than_are_remembered_count_for_every_order() {
+        let mut reach = reading(Vec::new(), at(1_000));
+        for number in 0..=UNANSWERED_MAX as u64 {
+            let mut key = [1; 32];
+            key[..8].copy_from_slice(&number.to_be_bytes());
+            reach.note_unanswered(Key(key), at(number), at(number + 1));
+        }
+        assert_eq!(reach.receipt(&OTHER, at(1_000), at(1_000)).outages, [Outage { from: at(0), to: at(1) }]);
+        assert_eq!(reach.unanswered.len(), UNANSWERED_MAX);
     }
 }

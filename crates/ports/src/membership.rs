@@ -5,7 +5,7 @@
 use crate::document::{DOCUMENTS_MAX, DocumentWritten, SharedDocument, StoredDocument};
 use crate::store::{StoreError, Version};
 use async_trait::async_trait;
-use quittance_lifecycle::{Outage, Timestamp};
+use quittance_lifecycle::{Key, Outage, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,10 +50,12 @@ pub struct Reach {
     /// The address that providers call. Nodes behind one load balancer have the same; what befalls a node with
     /// another address says nothing about callbacks to this one.
     pub address: String,
-    /// Every callback that came to it up to this moment, by its own clock, was answered.
+    /// Callbacks could come to it up to this moment, by its own clock.
     pub until: Timestamp,
-    /// The times in which callbacks may have got no answer, oldest first.
+    /// The times in which callbacks may not have come to it, oldest first.
     pub outages: Vec<Outage>,
+    /// The orders of which a callback got no answer from it, or a late one.
+    pub unanswered: BTreeMap<Key, Outage>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 //! other.
 
 use crate::VERSION;
-use crate::error::RecordError;
+use crate::error::{RecordError, Within};
 use crate::fields::{
-    Text, mirror, moment, need, need_moment, need_stamp, need_text, parse, stamp, text, unless_default, write,
+    Text, digest, mirror, moment, need, need_digest, need_moment, need_stamp, need_text, parse, stamp, text,
+    unless_default, write,
 };
 use crate::receipt::{OutageRecord, read_outages, write_outages};
-use quittance_lifecycle::Timestamp;
+use quittance_lifecycle::{Key, Outage, Timestamp};
 use quittance_ports::{Demand, NodeStats, NodeStatus, Reach};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,7 +28,14 @@ mirror! { NodeStatusRecord<'a> {
     reach: ReachRecord<'a>,
 } }
 
-mirror! { ReachRecord<'a> { address: Text<'a>, until: u64, outages: Vec<OutageRecord> } }
+mirror! { ReachRecord<'a> {
+    address: Text<'a>,
+    until: u64,
+    outages: Vec<OutageRecord>,
+    unanswered: Vec<UnansweredRecord<'a>>,
+} }
+
+mirror! { UnansweredRecord<'a> { order: Text<'a>, from: u64, to: u64 } }
 
 mirror! { DemandRecord { served: u64, missed: u64 } }
 
@@ -86,16 +94,36 @@ pub fn decode_node_status(bytes: &[u8]) -> Result<NodeStatus, RecordError> {
 }
 
 fn write_reach(reach: &Reach) -> ReachRecord<'_> {
-    let Reach { address, until, outages } = reach;
-    ReachRecord { address: text(address), until: moment(*until), outages: write_outages(outages) }
+    let Reach { address, until, outages, unanswered } = reach;
+    let write_unanswered = |(key, Outage { from, to }): (&Key, &Outage)| UnansweredRecord {
+        order: digest(key.0),
+        from: moment(*from),
+        to: moment(*to),
+    };
+    ReachRecord {
+        address: text(address),
+        until: moment(*until),
+        outages: write_outages(outages),
+        unanswered: (!unanswered.is_empty()).then(|| unanswered.iter().map(write_unanswered).collect()),
+    }
 }
 
 fn read_reach(record: ReachRecord<'_>) -> Result<Reach, RecordError> {
+    let unanswered = record.unanswered.unwrap_or_default();
     Ok(Reach {
         address: need_text(record.address, "address")?,
         until: need_moment(record.until, "until")?,
         outages: read_outages(record.outages)?,
+        unanswered: unanswered.into_iter().enumerate().map(read_unanswered).collect::<Result<_, _>>()?,
     })
+}
+
+fn read_unanswered((index, record): (usize, UnansweredRecord<'_>)) -> Result<(Key, Outage), RecordError> {
+    let read = |UnansweredRecord { order, from, to }: UnansweredRecord<'_>| {
+        let outage = Outage { from: need_moment(from, "from")?, to: need_moment(to, "to")? };
+        Ok((Key(need_digest(order, "order")?), outage))
+    };
+    read(record).within_item("unanswered", index)
 }
 
 fn write_demand<'a>((pool, seen): (&'a String, &Demand)) -> (Text<'a>, DemandRecord) {

@@ -20,14 +20,18 @@ impl ReceiptRecord {
 }
 
 impl OutageRecord {
+    fn of(outage: &Outage) -> Self {
+        let Outage { from, to } = outage;
+        Self { from: moment(*from), to: moment(*to) }
+    }
+
     fn read(self) -> Result<Outage, RecordError> {
         Ok(Outage { from: need_moment(self.from, "from")?, to: need_moment(self.to, "to")? })
     }
 }
 
 pub(crate) fn write_outages(outages: &[Outage]) -> Option<Vec<OutageRecord>> {
-    let write = |Outage { from, to }: &Outage| OutageRecord { from: moment(*from), to: moment(*to) };
-    (!outages.is_empty()).then(|| outages.iter().map(write).collect())
+    (!outages.is_empty()).then(|| outages.iter().map(OutageRecord::of).collect())
 }
 
 pub(crate) fn read_outages(raw: Option<Vec<OutageRecord>>) -> Result<Vec<Outage>, RecordError> {

@@ -10,7 +10,7 @@ use crate::membership::{Demand, Membership, NodeStats, NodeStatus, Reach};
 use crate::store::Version;
 use crate::{Goal, Hours, Trust};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Money, Outage, Timestamp, Value};
+use quittance_lifecycle::{Key, Money, Outage, Timestamp, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +74,7 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(membership
         address: "http://127.0.0.1/callback/".into(),
         until: START,
         outages: vec![Outage { from: Timestamp::ZERO, to: START }],
+        unanswered: BTreeMap::from([(Key([0xf0; 32]), Outage { from: Timestamp::ZERO, to: START })]),
     });
     first.demand = BTreeMap::from([
         ("login".to_owned(), Demand { served: 3, missed: 1 }),

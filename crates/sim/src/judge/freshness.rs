@@ -74,15 +74,6 @@ impl Court<'_> {
                 self.find("what is fresh is not refused", detail);
                 continue;
             }
-            // Not judged yet: a callback that waited in the spill while the store was away. Life 9819 has one whose answer
-            // was dated from its submit, and refused to its buyer.
-            let was_spilled = order.timeline.entries.iter().any(|entry| {
-                entry.event == TimelineEvent::Solved { attempt: task.attempt, via: Via::Callback }
-                    && entry.at.as_millis() > acked + SLACK
-            });
-            if was_spilled {
-                continue;
-            }
             let begun = task.callback_begun.unwrap_or(acked);
             let good_until = (begun + life).saturating_sub(DATED_EARLIER);
             let refused = truth.visits.iter().find(|visit| {

@@ -28,7 +28,12 @@ impl Any {
     }
 
     fn reach(&mut self) -> Reach {
-        Reach { address: self.text(), until: self.moment(), outages: self.list(3, Self::outage) }
+        Reach {
+            address: self.text(),
+            until: self.moment(),
+            outages: self.list(3, Self::outage),
+            unanswered: self.list(3, |any| (any.key(), any.outage())).into_iter().collect(),
+        }
     }
 
     fn node_stats(&mut self) -> NodeStats {

@@ -3,7 +3,7 @@
 
 use super::{answer, arrival, at, attempt, called_back, order, shared, token_terms};
 use crate::tests::AnyRecord;
-use quittance_lifecycle::{Attempt, Event, Money, Order, Outage, Phase, Progress, Receipt, Terms};
+use quittance_lifecycle::{Attempt, Event, Key, Money, Order, Outage, Phase, Progress, Receipt, Terms};
 use quittance_ports::{
     IncomingEvent, NodeStatus, PoolDocument, PriceBasis, Reach, Reservation, SharedDocument, Spent,
 };
@@ -54,13 +54,17 @@ pub(super) fn arrivals() -> Vec<(&'static str, AnyRecord)> {
 }
 
 pub(super) fn node_statuses() -> Vec<(&'static str, AnyRecord)> {
-    let reachable = |outages| NodeStatus {
-        reach: Some(Reach { address: "https://q.example.com/callback".into(), until: at(6), outages }),
-        ..shared::fresh_node_status()
-    };
-    [("node-status-reachable", reachable(Vec::new())), ("node-status-after-outages", reachable(outages()))]
-        .map(|(name, node_status)| (name, AnyRecord::NodeStatus(Box::new(node_status))))
-        .into()
+    let address = "https://q.example.com/callback";
+    let reach = |outages| Reach { address: address.into(), until: at(6), outages, ..Reach::default() };
+    let reachable = |reach| NodeStatus { reach: Some(reach), ..shared::fresh_node_status() };
+    let unanswered = [(Key([0xab; 32]), Outage { from: at(3), to: at(5) })].into();
+    [
+        ("node-status-reachable", reachable(reach(Vec::new()))),
+        ("node-status-after-outages", reachable(reach(outages()))),
+        ("node-status-after-an-unanswered-callback", reachable(Reach { unanswered, ..reach(Vec::new()) })),
+    ]
+    .map(|(name, node_status)| (name, AnyRecord::NodeStatus(Box::new(node_status))))
+    .into()
 }
 
 /// What came with prices that are not known.
