@@ -8,7 +8,7 @@ use quittance::{
     ApiKey, Callbacks, ClassicDialect, ClassicProvider, GatewaySetup, Limits, ProviderSettings, Quittance,
 };
 use quittance_mock_provider::{
-    BanLimits, DEMO_KEY, MillisRange, MockAccount, MockKey, MockProvider, Rule, Settings,
+    BanLimits, DEMO_KEY, MillisRange, MockAccount, MockKey, MockProvider, ScriptRule, Settings,
 };
 use serde_json::json;
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ fn tenant(name: &str, key: &str) -> TenantSettings {
 }
 
 fn mock_provider() -> (OwnThread, MockProvider) {
-    let odd = |parameter: &str| -> Rule {
+    let odd = |parameter: &str| -> ScriptRule {
         let rule = json!({ "on": "in.php", "match": { parameter: format!("{ODD}*") }, "do": { "code": "ERROR_WHAT_IS_THIS" } });
         serde_json::from_value(rule).expect("the mock provider understands it")
     };

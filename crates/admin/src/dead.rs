@@ -3,7 +3,7 @@
 
 use crate::AppState;
 use crate::dead_letter::{
-    DeadLetter, DeadLetterQuery, DeadLetterSelection, Found, Record, Walk, is_selected,
+    AnyDeadLetter, DeadLetterQuery, DeadLetterSelection, Found, Record, Walk, is_selected,
 };
 use crate::extract::ByKey;
 use crate::timeline::{TimelineEntryView, operator_error};
@@ -47,7 +47,7 @@ problems!(ImportProblems: BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPe
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DeadLetters {
-    pub orders: Vec<DeadLetter>,
+    pub orders: Vec<AnyDeadLetter>,
     /// Value of `after` for the next page; absent on the last page. A page may be empty and not the last.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,9 +86,9 @@ impl AppState {
             for record in page.into_iter().filter(|record| is_selected(&selection.filter, record)) {
                 let (key, letter) = match record {
                     Ok(found) => {
-                        (found.order.key, DeadLetter::of(self.orders.engine(), &found.order, &prices, now))
+                        (found.order.key, AnyDeadLetter::of(self.orders.engine(), &found.order, &prices, now))
                     }
-                    Err(unreadable) => (unreadable.key, Some(DeadLetter::Unread(unreadable.into()))),
+                    Err(unreadable) => (unreadable.key, Some(AnyDeadLetter::Unread(unreadable.into()))),
                 };
                 orders.extend(letter);
                 if orders.len() == selection.limit {

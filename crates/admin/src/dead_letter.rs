@@ -81,7 +81,7 @@ pub struct UnreadDeadLetter {
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-pub enum DeadLetter {
+pub enum AnyDeadLetter {
     Read(Box<ReadDeadLetter>),
     Unread(UnreadDeadLetter),
 }
@@ -102,7 +102,7 @@ impl Found {
     }
 }
 
-impl DeadLetter {
+impl AnyDeadLetter {
     /// `None` if the order is no dead letter any more.
     pub(crate) fn of(engine: &Engine, order: &Order, prices: &Prices, now: Timestamp) -> Option<Self> {
         let letter = order.dead_letter()?;

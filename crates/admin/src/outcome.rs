@@ -53,7 +53,7 @@ impl FromRequestParts<AppState> for OutcomeRequest {
 
 /// Counts of the replayed orders, among the records that were read.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct Outcome {
+pub struct ReplayOutcome {
     pub open: u64,
     /// Open orders that wait until a person fixes the provider's account.
     pub held: u64,
@@ -75,7 +75,7 @@ pub struct Outcome {
 #[utoipa::path(
     get, path = "/v1/admin/dead/bulk/{number}/outcome", operation_id = "readOutcome", tag = "admin",
     params(("number" = u64, Path, description = "Number of the bulk work."), OutcomeQuery),
-    responses((status = 200, body = Outcome, description = "The current counts."), OutcomeProblems),
+    responses((status = 200, body = ReplayOutcome, description = "The current counts."), OutcomeProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn outcome(
@@ -94,20 +94,20 @@ impl AppState {
         &self,
         document: &BulkDocument,
         request: &OutcomeRequest,
-    ) -> Result<Outcome, StoreError> {
-        let mut outcome = Outcome::default();
+    ) -> Result<ReplayOutcome, StoreError> {
+        let mut outcome = ReplayOutcome::default();
         let mut walk = Walk::new(request.which, request.after);
         loop {
             let page = walk.page(self).await?;
             if page.is_empty() {
-                return Ok(Outcome { next: walk.next(), ..outcome });
+                return Ok(ReplayOutcome { next: walk.next(), ..outcome });
             }
             page.iter().flatten().for_each(|found| outcome.add(document, &found.order));
         }
     }
 }
 
-impl Outcome {
+impl ReplayOutcome {
     fn add(&mut self, document: &BulkDocument, order: &Order) {
         if !is_of(document, order) || !is_replayed_by(document, order) {
             return;

@@ -46,12 +46,12 @@ pub struct DaysQuery {
 }
 
 /// The days of a request, both included.
-pub(crate) struct Days {
+pub(crate) struct DayRange {
     from: Day,
     to: Day,
 }
 
-impl FromRequestParts<AppState> for Days {
+impl FromRequestParts<AppState> for DayRange {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
@@ -209,7 +209,7 @@ fn lines(
 pub(crate) async fn stock(
     State(state): State<AppState>,
     Watcher(caller): Watcher,
-    Days { from, to }: Days,
+    DayRange { from, to }: DayRange,
 ) -> Result<Response, Refused> {
     let engine = state.orders.engine();
     let is_shown = |tenant: &str| caller.as_ref().is_none_or(|caller| caller.tenant.name() == tenant);

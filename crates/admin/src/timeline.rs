@@ -125,7 +125,7 @@ pub struct ReplayView {
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct Timeline {
+pub struct OrderTimeline {
     #[schema(pattern = "^[1-9][0-9]{0,15}$")]
     pub id: String,
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -173,7 +173,7 @@ pub struct Timeline {
     pub on_replay: Option<ReplayView>,
 }
 
-impl Timeline {
+impl OrderTimeline {
     pub(crate) fn of(engine: &Engine, order: &Order, prices: &Prices, now: Timestamp) -> Self {
         let cut = |text: String| match text.char_indices().nth(PARAM_CHARS_MAX) {
             Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
@@ -335,7 +335,7 @@ pub(crate) fn operator_error(error: &StoreError) -> Refused {
 impl AppState {
     async fn timeline_response(&self, order: &Order) -> Result<Response, Refused> {
         let prices = self.prices().await.map_err(|error| operator_error(&error))?;
-        let timeline = Timeline::of(self.orders.engine(), order, &prices, self.orders.clock().now());
+        let timeline = OrderTimeline::of(self.orders.engine(), order, &prices, self.orders.clock().now());
         Ok(json(StatusCode::OK, &timeline))
     }
 }
@@ -344,7 +344,7 @@ impl AppState {
 #[utoipa::path(
     get, path = "/v1/admin/orders/{key}", operation_id = "orderTimeline", tag = "admin",
     params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
-    responses((status = 200, body = Timeline, description = "The timeline."), TimelineProblems),
+    responses((status = 200, body = OrderTimeline, description = "The timeline."), TimelineProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn timeline(
@@ -369,7 +369,7 @@ pub struct NewNote {
     post, path = "/v1/admin/orders/{key}/note", operation_id = "noteOrder", tag = "admin",
     params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
     request_body = NewNote,
-    responses((status = 200, body = Timeline, description = "The timeline with the note."), NoteProblems),
+    responses((status = 200, body = OrderTimeline, description = "The timeline with the note."), NoteProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn note(

@@ -122,7 +122,7 @@ fn read_by(typed: &str) -> Result<Vec<By>, Refused> {
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct Report {
+pub struct UsageReport {
     #[schema(format = Date)]
     pub from: String,
     #[schema(format = Date)]
@@ -135,7 +135,7 @@ pub struct Report {
     /// Amounts in other currencies that the account had before. They are in no sum: the attempts are counted in `unpriced`.
     pub other_currencies: Vec<OtherCurrency>,
     /// Sorted by cost, then by placements, highest first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<UsageGroup>,
     /// Number of rows that are left out.
     pub left_out: usize,
 }
@@ -168,7 +168,7 @@ impl OtherCurrency {
 
 /// Usage of one group: day, tenant, site, kind and provider, as far as requested.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct Row {
+pub struct UsageGroup {
     #[schema(format = Date)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day: Option<String>,
@@ -185,7 +185,7 @@ pub struct Row {
     pub sums: Sums,
 }
 
-impl Row {
+impl UsageGroup {
     /// Name of the group by this part; `None` if the report is not grouped by it.
     #[must_use]
     pub fn name(&self, by: By) -> Option<&str> {
@@ -221,7 +221,7 @@ impl Row {
 #[utoipa::path(
     get, path = "/v1/admin/usage", operation_id = "usage", tag = "admin",
     params(ReportQuery),
-    responses((status = 200, body = Report, description = "From the usage of all nodes."), ReportProblems),
+    responses((status = 200, body = UsageReport, description = "From the usage of all nodes."), ReportProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn usage(
@@ -245,9 +245,9 @@ pub(crate) async fn usage(
     rows.sort_by_key(|(_, sums)| Reverse((sums.counters.cost_micros, sums.counters.asked)));
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
-    let rows = rows.into_iter().map(|(names, sums)| Row::of(&by, names, sums.build())).collect();
+    let rows = rows.into_iter().map(|(names, sums)| UsageGroup::of(&by, names, sums.build())).collect();
     let (from, to) = (date_text(from.0), date_text(to.0));
     let report =
-        Report { from, to, by, currency, all: all.build(), other_currencies: others, rows, left_out };
+        UsageReport { from, to, by, currency, all: all.build(), other_currencies: others, rows, left_out };
     Ok(json(StatusCode::OK, &report))
 }

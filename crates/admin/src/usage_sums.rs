@@ -51,23 +51,24 @@ impl SumsBuilder {
     }
 
     pub(crate) fn build(self) -> Sums {
-        let counts = self.lines().into_iter().map(|(name, count)| (name, count.map(Sum::Count)));
-        let amounts =
-            self.amounts().map(|(name, _, amount)| (name, amount.map(|amount| Sum::Amount(decimal(amount)))));
+        let counts = self.lines().into_iter().map(|(name, count)| (name, count.map(UsageSum::Count)));
+        let amounts = self
+            .amounts()
+            .map(|(name, _, amount)| (name, amount.map(|amount| UsageSum::Amount(decimal(amount)))));
         let all = counts.chain(amounts);
-        Sums(all.map(|(name, sum)| (name.to_owned(), sum.unwrap_or(Sum::NotKnown))).collect())
+        Sums(all.map(|(name, sum)| (name.to_owned(), sum.unwrap_or(UsageSum::NotKnown))).collect())
     }
 }
 
 /// Sums of the usage by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Sums(pub BTreeMap<String, Sum>);
+pub struct Sums(pub BTreeMap<String, UsageSum>);
 
 /// One sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Sum {
+pub enum UsageSum {
     Count(u64),
     /// An amount as a decimal.
     Amount(String),
@@ -79,8 +80,8 @@ impl Sums {
     #[must_use]
     pub fn count(&self, name: &str) -> Option<u64> {
         match self.0.get(name) {
-            Some(Sum::Count(count)) => Some(*count),
-            Some(Sum::Amount(_) | Sum::NotKnown) => None,
+            Some(UsageSum::Count(count)) => Some(*count),
+            Some(UsageSum::Amount(_) | UsageSum::NotKnown) => None,
             None => Some(0),
         }
     }

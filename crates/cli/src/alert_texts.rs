@@ -3,7 +3,9 @@
 use crate::Cli;
 use clap::Parser;
 use quittance_lifecycle::{Counters, Money, Timestamp};
-use quittance_telemetry::alert::{AlertEngine, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds};
+use quittance_telemetry::alert::{
+    AlertEngine, DeadLetterReading, Health, Node, Pool, Readings, Rule, Thresholds,
+};
 use std::collections::BTreeMap;
 
 /// Everything that can be wrong at once, with a provider in this state.
@@ -37,7 +39,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         forgot: Some("the store was flushed".into()),
         unreadable: Some(2),
         here: "here".into(),
-        dead: Some(DeadLetters { count: 3, oldest: Some(Timestamp::ZERO) }),
+        dead: Some(DeadLetterReading { count: 3, oldest: Some(Timestamp::ZERO) }),
         counts: Some(counts),
         provider: Some(("main".into(), health)),
         balance: Some(Money(1000)),

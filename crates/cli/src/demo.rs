@@ -73,7 +73,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
     let port = mock_setup::free_port().map_err(|error| failed("there is no free port on loopback", error))?;
     let interruption = Interruption::listen()?.came();
     let (mut line, mut shown_at) =
-        (output::Progress::start(&format!("Storm, seed {}", plan.seed)), Instant::now());
+        (output::ProgressLine::start(&format!("Storm, seed {}", plan.seed)), Instant::now());
     let mut progress = |state: &str| {
         if output::moves() || shown_at.elapsed() >= PROGRESS_EVERY {
             shown_at = Instant::now();

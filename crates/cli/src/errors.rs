@@ -16,7 +16,7 @@ use quittance_lifecycle::{FaultClass, FaultRule, Reaction, Remedy, Signal};
 use quittance_protocol::classic::code::{CodePlace, PENDING, is_pending};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
-use table::{Codes, Row, profiles};
+use table::{Codes, ErrorRow, profiles};
 
 const HEADING: Style = Style::new().bold();
 const NOTE: Style = Style::new().dimmed();
@@ -151,21 +151,21 @@ fn whole_table(codes: &Codes, config: &Config) -> String {
     text
 }
 
-fn spelled(row: &Row) -> String {
+fn spelled(row: &ErrorRow) -> String {
     format!("{}{}", row.code, if row.is_prefix { "..." } else { "" })
 }
 
 /// A code of the table, or one that is not in it.
 enum Found<'a> {
     Pending(&'a str),
-    Row(Row),
+    ErrorRow(ErrorRow),
     Unseen(&'a str),
 }
 
 fn found<'a>(code: &'a str, codes: &Codes) -> Found<'a> {
     match codes.row(code) {
         _ if is_pending(code) => Found::Pending(code),
-        Some(row) => Found::Row(row),
+        Some(row) => Found::ErrorRow(row),
         None => Found::Unseen(code),
     }
 }
@@ -190,7 +190,7 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             line(&mut text, "then", "it is polled again, until the order's deadline");
             None
         }
-        Found::Row(row) => {
+        Found::ErrorRow(row) => {
             explain(&mut text, &row);
             Some(row.class)
         }
@@ -229,7 +229,7 @@ fn line(text: &mut String, name: &str, value: &str) {
     _ = writeln!(text, "  {name:<10}{value}");
 }
 
-fn explain(text: &mut String, row: &Row) {
+fn explain(text: &mut String, row: &ErrorRow) {
     line(text, "class", row.class.name());
     line(text, "meaning", &row.meaning);
     if let Some(place) = row.place {
@@ -288,7 +288,7 @@ fn code_object(found: &Found<'_>, config: &Config) -> Json {
             "quittance": own_object(code),
             "rule": class_object(FaultClass::UnlistedCode.into(), config),
         }),
-        Found::Row(row) => json!({
+        Found::ErrorRow(row) => json!({
             "code": row.code,
             "is_prefix": row.is_prefix,
             "place": row.place.map(|place| match place {
@@ -309,7 +309,8 @@ fn code_object(found: &Found<'_>, config: &Config) -> Json {
 
 fn object(codes: &Codes, config: &Config) -> Json {
     let classes: Vec<Json> = Signal::ALL.map(|class| class_object(class, config)).into();
-    let rows: Vec<Json> = codes.rows().into_iter().map(|row| code_object(&Found::Row(row), config)).collect();
+    let rows: Vec<Json> =
+        codes.rows().into_iter().map(|row| code_object(&Found::ErrorRow(row), config)).collect();
     let own: Vec<Json> = OWN_CODES
         .iter()
         .map(|own| json!({ "code": own.code, "meaning": own.meaning, "advice": own.advice }))

@@ -6,8 +6,8 @@ use crate::interruption::Interruption;
 use crate::output;
 use clap::Args;
 use quittance_mock_provider::{
-    BanLimits, DEMO_KEY, Faults, KEY_CHARS, MockAccount, MockClassicDialect, MockKey, MockProvider, Rule,
-    Settings,
+    BanLimits, DEMO_KEY, Faults, KEY_CHARS, MockAccount, MockClassicDialect, MockKey, MockProvider,
+    ScriptRule, Settings,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -138,7 +138,7 @@ fn settings(args: &MockArgs) -> Result<Settings, CliError> {
         "storm" => Faults::storm(),
         path => read(Path::new(path), "rates")?,
     };
-    let script: Vec<Rule> =
+    let script: Vec<ScriptRule> =
         args.script.as_deref().map(|path| read(path, "script")).transpose()?.unwrap_or_default();
     let account = MockAccount {
         name: "main".into(),

@@ -117,13 +117,13 @@ pub(crate) fn moves() -> bool {
 }
 
 /// A line on standard error that moves on a terminal, and is silent elsewhere.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     what: String,
     moves: bool,
     width: usize,
 }
 
-impl Progress {
+impl ProgressLine {
     pub(crate) fn start(what: &str) -> Self {
         Self { what: what.into(), moves: moves(), width: 0 }
     }
@@ -147,7 +147,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.moves && self.width > 0 {
             tell(&format!("\r{}\r", " ".repeat(self.width)));

@@ -13,7 +13,7 @@ use quittance::lifecycle::{Reuse, Shape};
 use quittance::{Order, Quittance, SolveError, Solved, Ticket};
 use quittance_config::{Config, Environment};
 use serde_json::{Value, json};
-use solver::{Answered, NoAnswer, Placed, Solver};
+use solver::{Answered, Placed, SolveFailure, Solver};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -156,13 +156,13 @@ pub(crate) async fn run(
     exit
 }
 
-async fn solve(solver: &Solver, order: Order, placed: &mut Option<Placed>) -> Result<Answered, NoAnswer> {
+async fn solve(solver: &Solver, order: Order, placed: &mut Option<Placed>) -> Result<Answered, SolveFailure> {
     let placed = placed.insert(solver.place(order).await?);
-    let mut progress = output::Progress::start(&format!("order {}", placed.key));
+    let mut progress = output::ProgressLine::start(&format!("order {}", placed.key));
     solver.follow(placed, Some(&mut progress)).await
 }
 
-fn show(ended: Result<Answered, NoAnswer>, as_json: bool) -> Result<Exit, CliError> {
+fn show(ended: Result<Answered, SolveFailure>, as_json: bool) -> Result<Exit, CliError> {
     match ended {
         Ok(answered) => {
             match as_json {
@@ -287,7 +287,7 @@ impl OrderOptions {
 pub(crate) async fn follow(
     node: &Quittance,
     ticket: &Ticket,
-    progress: &mut output::Progress,
+    progress: &mut output::ProgressLine,
 ) -> Result<Result<Solved, SolveError>, CliError> {
     let mut waiting = std::pin::pin!(ticket.wait());
     loop {

@@ -196,7 +196,7 @@ fn in_words(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_config::{Place, config_with};
+    use crate::test_config::{TestFolder, config_with};
 
     fn made(name: Option<&str>) -> Value {
         json!(NewKey::draw(name.map(str::to_owned), &config_with(&[])).unwrap())
@@ -208,12 +208,12 @@ mod tests {
         let key = object["key"].as_str().unwrap();
         assert_eq!(key.len(), 32);
         assert_ne!(made(Some("team-a"))["key"], object["key"], "each is new");
-        let config = Place::with_file(object["toml"].as_str().unwrap()).load().unwrap();
+        let config = TestFolder::with_file(object["toml"].as_str().unwrap()).load().unwrap();
         assert_eq!(config.tenants[0].key.digest().unwrap(), KeyDigest::of(key));
         assert!(!object["toml"].as_str().unwrap().contains(key));
 
         let admin = made(None);
-        let config = Place::with_file(admin["toml"].as_str().unwrap()).load().unwrap();
+        let config = TestFolder::with_file(admin["toml"].as_str().unwrap()).load().unwrap();
         assert_eq!(config.admin.unwrap().digest().unwrap(), KeyDigest::of(admin["key"].as_str().unwrap()));
     }
 
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_list_says_who_may_what_and_no_key() {
-        let place = Place::with_file(
+        let place = TestFolder::with_file(
             r#"
 [[tenant]]
 name = "team-a"

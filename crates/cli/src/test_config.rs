@@ -4,13 +4,13 @@ use quittance_config::{Config, ConfigErrors, Environment, Sources};
 use tempfile::TempDir;
 
 /// A folder to start in, with a config file or without.
-pub(crate) struct Place {
+pub(crate) struct TestFolder {
     folder: TempDir,
     variables: Vec<(String, String)>,
     sources: Sources,
 }
 
-impl Place {
+impl TestFolder {
     pub(crate) fn empty() -> Self {
         Self { folder: TempDir::new().unwrap(), variables: Vec::new(), sources: Sources::default() }
     }
@@ -42,5 +42,5 @@ impl Place {
 
 /// The configuration of these values of `--set`, without a file.
 pub(crate) fn config_with(overrides: &[&str]) -> Config {
-    Place::empty().set(overrides).load().unwrap()
+    TestFolder::empty().set(overrides).load().unwrap()
 }

@@ -8,7 +8,7 @@ use crate::exit::{CliError, Exit};
 use crate::{output, terminal};
 use clap::Args;
 use quittance::{Day, SystemClock};
-use quittance_admin::usage::{By, Report};
+use quittance_admin::usage::{By, UsageReport};
 use quittance_config::{Config, Environment};
 use quittance_ports::Clock;
 
@@ -92,7 +92,7 @@ pub(crate) async fn run(
 }
 
 /// The report of these days, both included.
-pub(crate) async fn read(client: &ApiClient, from: Day, to: Day, by: &[By]) -> Result<Report, CliError> {
+pub(crate) async fn read(client: &ApiClient, from: Day, to: Day, by: &[By]) -> Result<UsageReport, CliError> {
     let parts: Vec<&str> = by.iter().map(|by| by.name()).collect();
     let (from, to) = (days::render(from), days::render(to));
     Ok(client.get(&format!("/v1/admin/usage?from={from}&to={to}&by={}", parts.join(","))).await?)

@@ -6,10 +6,10 @@ use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
 use crate::file::{LIFETIMES, LISTS};
 use crate::name::Name;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use crate::secret::{CallerKey, Credential};
-use crate::shape::{HOSTS, Shape, is_label};
-use crate::value::Value;
+use crate::shape::{HOSTS, SettingShape, is_label};
+use crate::value::SettingValue;
 use quittance_engine::targets::HostPattern;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn check_relation(
         return Ok(());
     }
     // The error is about the one that was set.
-    let blame_short = effective.held(long).origin == Origin::Default;
+    let blame_short = effective.held(long).origin == SettingOrigin::Default;
     let (name, other) = if blame_short { (short, long) } else { (long, short) };
     let must_be = match (blame_short, strictly) {
         (true, true) => "shorter than",
@@ -109,9 +109,9 @@ fn check_names(effective: &Effective, errors: &mut Errors) {
             let table = Name::of([list, &label]);
             let name = table.below("name");
             if !is_label(&label) {
-                errors.push(bad_name(&table, &effective.origin(&name), &Shape::Label.describe()));
+                errors.push(bad_name(&table, &effective.origin(&name), &SettingShape::Label.describe()));
             }
-            if effective.get(&name).is_none_or(|held| held.value != Value::Text(label.clone())) {
+            if effective.get(&name).is_none_or(|held| held.value != SettingValue::Text(label.clone())) {
                 let remedy =
                     format!("names are given in the file only; leave this out, or use `{list}.NEW_NAME`");
                 errors.push(effective.unsound(&name, "would rename it", remedy));
@@ -126,7 +126,7 @@ fn check_names(effective: &Effective, errors: &mut Errors) {
     }
 }
 
-pub(crate) fn bad_name(name: &Name, at: &Origin, expected: &str) -> ConfigError {
+pub(crate) fn bad_name(name: &Name, at: &SettingOrigin, expected: &str) -> ConfigError {
     ConfigError::bad_value(at, name, "a wrong name", expected)
 }
 
@@ -136,7 +136,7 @@ fn check_usage(effective: &Effective) -> Result<(), ConfigError> {
     if effective.read::<u64>(detail) <= effective.read(sums) {
         return Ok(());
     }
-    let blamed = if effective.held(sums).origin == Origin::Default { detail } else { sums };
+    let blamed = if effective.held(sums).origin == SettingOrigin::Default { detail } else { sums };
     let problem = format!("is {}", effective.held(blamed).value);
     let remedy = format!("days in detail are days that are kept: set `{sums}` to at least `{detail}`");
     Err(effective.unsound(&closed(blamed), problem, remedy))

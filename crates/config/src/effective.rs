@@ -5,11 +5,11 @@ use crate::error::ConfigError;
 use crate::file::LIFETIMES;
 use crate::layers::{Entry, labels};
 use crate::name::Name;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use crate::setting::{Defaults, Section, Setting, row, setting};
-use crate::shape::Shape;
+use crate::shape::SettingShape;
 use crate::table::settings;
-use crate::value::{Field, Raw, Value};
+use crate::value::{Raw, SettingField, SettingValue};
 use quittance_lifecycle::Preset;
 use quittance_protocol::Dialect;
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ const HOME_DEFAULT: &str = "./quittance-data";
 /// A value, and where it came from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Held {
-    pub(crate) value: Value,
-    pub(crate) origin: Origin,
+    pub(crate) value: SettingValue,
+    pub(crate) origin: SettingOrigin,
 }
 
 /// Every setting that has a value.
@@ -51,8 +51,8 @@ impl Effective {
         for setting in settings().filter(|setting| !setting.is_open()) {
             let Some(value) = setting.default(&chosen) else { continue };
             let origin = match setting.default(&usual).as_ref() == Some(&value) {
-                true => Origin::Default,
-                false => Origin::Follows("retry.preset".into()),
+                true => SettingOrigin::Default,
+                false => SettingOrigin::Follows("retry.preset".into()),
             };
             let value = self.beside_the_file(setting, value);
             self.fill(setting.name(), value, origin);
@@ -61,18 +61,18 @@ impl Effective {
         if Scheme::of(&self.text("store.url")).is_some_and(Scheme::is_shared) {
             let home = row("store.home");
             let value = self.beside_the_file(home, HOME_DEFAULT.into());
-            self.fill(home.name(), value, Origin::Default);
+            self.fill(home.name(), value, SettingOrigin::Default);
         }
         for (list, label) in self.labels.clone() {
             for setting in settings().filter(|setting| setting.is_in(list)) {
                 if let Some(value) = setting.default(&chosen) {
-                    self.fill(Name::of([list, &label, setting.leaf()]), value, Origin::Default);
+                    self.fill(Name::of([list, &label, setting.leaf()]), value, SettingOrigin::Default);
                 }
             }
             let name = Name::of([list, &label, "name"]);
             if setting(&name).is_some() {
                 let origin = self.first_origin(&Name::of([list, &label]));
-                self.fill(name, Value::Text(label.clone()), origin);
+                self.fill(name, SettingValue::Text(label.clone()), origin);
             }
         }
         self.labels("provider").iter().for_each(|label| self.inherit(label));
@@ -98,11 +98,11 @@ impl Effective {
             let held = self.held(rule.path).clone();
             let (value, origin) = match (rule.leaf(), interval) {
                 ("submit_interval", Some((name, interval)))
-                    if held.origin == Origin::Default && !interval.is_zero() =>
+                    if held.origin == SettingOrigin::Default && !interval.is_zero() =>
                 {
-                    (Value::Duration(interval), Origin::Follows(format!("profile {name}")))
+                    (SettingValue::Duration(interval), SettingOrigin::Follows(format!("profile {name}")))
                 }
-                _ => (held.value, Origin::Follows(rule.path.into())),
+                _ => (held.value, SettingOrigin::Follows(rule.path.into())),
             };
             self.fill(Name::of(["provider", label, rule.leaf()]), value, origin);
         }
@@ -110,17 +110,17 @@ impl Effective {
 
     /// A default folder is beside the file, like any folder that the file names: a start from another folder must not find an
     /// empty store and pay for everything again.
-    fn beside_the_file(&self, setting: &Setting, value: Value) -> Value {
+    fn beside_the_file(&self, setting: &Setting, value: SettingValue) -> SettingValue {
         let folder = self.file.as_deref().and_then(Path::parent);
         match (&value, setting.shape, folder) {
-            (Value::Text(text), Shape::StoreUrl | Shape::Folder, Some(folder)) => {
+            (SettingValue::Text(text), SettingShape::StoreUrl | SettingShape::Folder, Some(folder)) => {
                 setting.shape.read(&Raw::Text(text.clone()), folder).unwrap_or(value)
             }
             _ => value,
         }
     }
 
-    fn fill(&mut self, name: Name, value: Value, origin: Origin) {
+    fn fill(&mut self, name: Name, value: SettingValue, origin: SettingOrigin) {
         self.held.entry(name).or_insert(Held { value, origin });
     }
 
@@ -149,7 +149,7 @@ impl Effective {
     }
 
     /// The last part of each name below a table, with its value as a field.
-    pub(crate) fn entries<T: Field>(&self, table: &Name) -> Vec<(String, T)> {
+    pub(crate) fn entries<T: SettingField>(&self, table: &Name) -> Vec<(String, T)> {
         let entry = |(name, held): (&Name, &Held)| Some((name.last().to_owned(), T::of(&held.value)?));
         self.below(table).filter_map(entry).collect()
     }
@@ -176,7 +176,7 @@ impl Effective {
     }
 
     /// The value of a setting that always has one.
-    pub(crate) fn read<T: Field>(&self, path: &str) -> T {
+    pub(crate) fn read<T: SettingField>(&self, path: &str) -> T {
         T::of(&self.held(path).value).expect("its shape is that of the field")
     }
 
@@ -185,7 +185,7 @@ impl Effective {
     }
 
     /// The value of a setting, if it is set.
-    pub(crate) fn read_at<T: Field>(&self, name: &Name) -> Option<T> {
+    pub(crate) fn read_at<T: SettingField>(&self, name: &Name) -> Option<T> {
         T::of(&self.get(name)?.value)
     }
 
@@ -194,14 +194,15 @@ impl Effective {
     }
 
     /// Where the value of a setting came from.
-    pub(crate) fn origin(&self, name: &Name) -> Origin {
-        self.get(name).map_or(Origin::Default, |held| held.origin.clone())
+    pub(crate) fn origin(&self, name: &Name) -> SettingOrigin {
+        self.get(name).map_or(SettingOrigin::Default, |held| held.origin.clone())
     }
 
     /// Where a table first appears.
-    pub(crate) fn first_origin(&self, table: &Name) -> Origin {
-        let set = self.below(table).map(|(_, held)| &held.origin).find(|origin| **origin != Origin::Default);
-        set.cloned().unwrap_or(Origin::Default)
+    pub(crate) fn first_origin(&self, table: &Name) -> SettingOrigin {
+        let set =
+            self.below(table).map(|(_, held)| &held.origin).find(|origin| **origin != SettingOrigin::Default);
+        set.cloned().unwrap_or(SettingOrigin::Default)
     }
 
     /// The error about a value or a table that is right by itself and wrong here.

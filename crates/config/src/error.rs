@@ -2,7 +2,7 @@
 //! and what to do.
 
 use crate::name::Name;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use std::fmt::Display;
 
 /// Everything that is wrong with a configuration, in the order in which it was found: one line each.
@@ -64,19 +64,19 @@ impl ConfigError {
     }
 
     /// An error about a value or a table, with the place where it was set. `what` follows its name.
-    pub(crate) fn at(at: &Origin, name: &(impl ToString + ?Sized), what: impl Display) -> Self {
+    pub(crate) fn at(at: &SettingOrigin, name: &(impl ToString + ?Sized), what: impl Display) -> Self {
         let name = name.to_string();
         let message = format!("{at}: `{name}` {what}");
         Self { about: Some(name), message }
     }
 
     /// A value of the wrong form.
-    pub(crate) fn bad_value(at: &Origin, name: &Name, found: &str, expected: &str) -> Self {
+    pub(crate) fn bad_value(at: &SettingOrigin, name: &Name, found: &str, expected: &str) -> Self {
         Self::at(at, name, format!("is {found}, and must be {expected}"))
     }
 
     /// A secret or a password that stands where others can read it.
-    pub(crate) fn in_place(at: &Origin, name: &Name, what: &str, setting: &str, secret: &str) -> Self {
+    pub(crate) fn in_place(at: &SettingOrigin, name: &Name, what: &str, setting: &str, secret: &str) -> Self {
         let what = format!(
             "{what}: put it into an environment variable and name that with `{setting}_env = \"...\"`, or into a file and \
              name that with `{setting}_file = \"...\"`; then replace the {secret}, because it has been written down"

@@ -3,7 +3,7 @@
 use crate::error::{ConfigError, Errors};
 use crate::layers::Entry;
 use crate::name::Name;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use crate::setting::{is_table, meant, setting};
 use crate::value::Raw;
 use std::path::Path;
@@ -42,10 +42,10 @@ impl<'a> FileReader<'a> {
         Ok(reader.entries)
     }
 
-    fn at(&self, byte: usize) -> Origin {
+    fn at(&self, byte: usize) -> SettingOrigin {
         let before = &self.text.as_bytes()[..byte.min(self.text.len())];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        Origin::File { path: Arc::clone(&self.path), line }
+        SettingOrigin::File { path: Arc::clone(&self.path), line }
     }
 
     fn table(&mut self, table: &DeTable<'_>, above: &Name) {
@@ -58,7 +58,12 @@ impl<'a> FileReader<'a> {
         }
     }
 
-    fn item(&mut self, name: Name, value: &Spanned<DeValue<'_>>, at: Origin) -> Result<(), ConfigError> {
+    fn item(
+        &mut self,
+        name: Name,
+        value: &Spanned<DeValue<'_>>,
+        at: SettingOrigin,
+    ) -> Result<(), ConfigError> {
         let is_list = name.segments().len() == 1 && LISTS.contains(&name.last());
         match value.get_ref() {
             DeValue::Array(items) if is_list => {
@@ -99,7 +104,7 @@ impl<'a> FileReader<'a> {
         list: &Name,
         item: &Spanned<DeValue<'_>>,
         number: usize,
-        at: &Origin,
+        at: &SettingOrigin,
     ) -> Result<(), ConfigError> {
         let DeValue::Table(table) = item.get_ref() else {
             return Err(is_a_list(at, list));
@@ -152,7 +157,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
 }
 
 /// The error about a name that no setting has.
-pub(crate) fn unknown(name: &Name, at: &Origin) -> ConfigError {
+pub(crate) fn unknown(name: &Name, at: &SettingOrigin) -> ConfigError {
     let is_secret = matches!(
         name.segments().collect::<Vec<_>>().as_slice(),
         ["provider" | "tenant", _, "key" | "api_key" | "secret" | "password" | "token" | "webhook_secret"]
@@ -171,7 +176,7 @@ pub(crate) fn unknown(name: &Name, at: &Origin) -> ConfigError {
     ConfigError::about(name, format!("{at}: there is no setting `{name}`; {hint}"))
 }
 
-fn is_a_list(at: &Origin, name: &Name) -> ConfigError {
+fn is_a_list(at: &SettingOrigin, name: &Name) -> ConfigError {
     let label = if name.last() == LIFETIMES { "" } else { " and give it a `name = \"...\"`" };
     ConfigError::at(at, name, format!("is a list of tables: begin each with `[[{name}]]`{label}"))
 }

@@ -6,10 +6,10 @@ use crate::error::{ConfigError, Errors};
 use crate::file::{FileReader, LISTS, POOLS, unknown};
 use crate::files::read_file;
 use crate::name::Name;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use crate::setting::{PREFIX, Setting, by_variable, meant_variable, setting};
-use crate::shape::Shape;
-use crate::value::{Raw, Value};
+use crate::shape::SettingShape;
+use crate::value::{Raw, SettingValue};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -20,12 +20,17 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Entry {
     pub(crate) name: Name,
     pub(crate) setting: &'static Setting,
-    pub(crate) value: Value,
-    pub(crate) origin: Origin,
+    pub(crate) value: SettingValue,
+    pub(crate) origin: SettingOrigin,
 }
 
 impl Entry {
-    pub(crate) fn new(name: Name, raw: &Raw, origin: Origin, folder: &Path) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        name: Name,
+        raw: &Raw,
+        origin: SettingOrigin,
+        folder: &Path,
+    ) -> Result<Self, ConfigError> {
         let Some(setting) = setting(&name) else { return Err(unknown(&name, &origin)) };
         Self::of(setting, name, raw, origin, folder)
     }
@@ -34,7 +39,7 @@ impl Entry {
         setting: &'static Setting,
         name: Name,
         raw: &Raw,
-        origin: Origin,
+        origin: SettingOrigin,
         folder: &Path,
     ) -> Result<Self, ConfigError> {
         match setting.shape.read(raw, folder) {
@@ -53,8 +58,8 @@ impl Entry {
 }
 
 /// Whether it is a password that others can read: in the file, or on the command line.
-fn is_written_down(raw: &Raw, origin: &Origin) -> bool {
-    !matches!(origin, Origin::Variable(_)) && matches!(raw, Raw::Text(text) if has_password(text))
+fn is_written_down(raw: &Raw, origin: &SettingOrigin) -> bool {
+    !matches!(origin, SettingOrigin::Variable(_)) && matches!(raw, Raw::Text(text) if has_password(text))
 }
 
 /// The environment variables. They are an argument, so that no test changes the real ones.
@@ -125,8 +130,8 @@ pub(crate) fn from_flags(overrides: &[String], errors: &mut Errors) -> Vec<Entry
     let read = |words: &String| {
         let parts = split_override(words);
         let (name, value) = parts.ok_or_else(|| not_understood(words))?;
-        let Some(setting) = setting(&name) else { return Err(unknown(&name, &Origin::Flag)) };
-        Entry::of(setting, name, &setting.shape.raw(value), Origin::Flag, Path::new(""))
+        let Some(setting) = setting(&name) else { return Err(unknown(&name, &SettingOrigin::Flag)) };
+        Entry::of(setting, name, &setting.shape.raw(value), SettingOrigin::Flag, Path::new(""))
     };
     overrides.iter().filter_map(|words| errors.keep(read(words))).collect()
 }
@@ -163,7 +168,7 @@ pub(crate) fn from_environment(
         }
         match by_variable(variable, &labels) {
             Some((setting, name)) => {
-                let origin = Origin::Variable(variable.clone());
+                let origin = SettingOrigin::Variable(variable.clone());
                 let entry = Entry::of(setting, name, &setting.shape.raw(words), origin, Path::new(""));
                 entries.extend(errors.keep(entry));
             }
@@ -173,7 +178,8 @@ pub(crate) fn from_environment(
     let all = || others.iter().copied().flatten().chain(&entries);
     let is_secret = |variable: &str| {
         all().any(|entry| {
-            entry.setting.shape == Shape::Variable && entry.value == Value::Text(variable.to_owned())
+            entry.setting.shape == SettingShape::Variable
+                && entry.value == SettingValue::Text(variable.to_owned())
         })
     };
     let warnings = unknown.into_iter().filter(|variable| !is_secret(variable)).map(|variable| {

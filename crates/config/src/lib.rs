@@ -45,7 +45,7 @@ pub use kinds::KindTable;
 pub use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TENANT_KEY, TO_PASSWORD};
 pub use name::toml_text;
 pub use nearest::nearest;
-pub use origin::Origin;
+pub use origin::SettingOrigin;
 pub use providers::ProviderConfig;
 pub use reuse::ReuseRules;
 pub use secret::{CallerKey, Credential, Secret};

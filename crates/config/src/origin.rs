@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The layer that a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     Default,
     /// It follows from another setting, such as a preset.
     Follows(String),
@@ -18,7 +18,7 @@ pub enum Origin {
     Flag,
 }
 
-impl Origin {
+impl SettingOrigin {
     /// A value of a stronger layer overrides one of a weaker.
     pub(crate) const fn strength(&self) -> u8 {
         match self {
@@ -41,7 +41,7 @@ impl Origin {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),

@@ -6,9 +6,9 @@ use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
 use crate::file::POOLS;
 use crate::name::Name;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use crate::setting::Defaults;
-use crate::shape::{Shape, is_label};
+use crate::shape::{SettingShape, is_label};
 use quittance::{DEFAULT_TENANT, PoolSpec};
 use quittance_engine::with_life_rules;
 use quittance_lifecycle::terms::site;
@@ -23,7 +23,7 @@ pub(crate) fn pools(effective: &Effective, errors: &mut Errors) -> Vec<PoolSpec>
 fn pool(effective: &Effective, label: &str) -> Result<PoolSpec, ConfigError> {
     let table = Name::of([POOLS, label]);
     if !is_label(label) {
-        return Err(bad_name(&table, &effective.first_origin(&table), &Shape::Label.describe()));
+        return Err(bad_name(&table, &effective.first_origin(&table), &SettingShape::Label.describe()));
     }
     let missing = |key, remedy| ConfigError::incomplete(&table, key, remedy);
     let text = |key| effective.text_at(&table.below(key));
@@ -85,7 +85,7 @@ pub(crate) fn check(config: &Config, errors: &mut Errors) {
 /// The error about `name`, or about its pool if `name` is not set.
 fn unsound(config: &Config, table: &Name, name: &Name, problem: &str, remedy: &str) -> ConfigError {
     let at = match config.effective.origin(name) {
-        Origin::Default => config.effective.first_origin(table),
+        SettingOrigin::Default => config.effective.first_origin(table),
         origin => origin,
     };
     ConfigError::at(&at, name, format!("{problem}: {remedy}"))

@@ -32,7 +32,7 @@ impl ReuseRules {
     pub(crate) fn of(effective: &Effective) -> Self {
         let entry = |name: &Name| {
             let reuse = effective.get(name)?;
-            Some(ReuseEntry { name: name.to_string(), reuse: crate::value::Field::of(&reuse.value) })
+            Some(ReuseEntry { name: name.to_string(), reuse: crate::value::SettingField::of(&reuse.value) })
         };
         let entries = |table: &str| {
             let table = Name::of(["reuse", table]);

@@ -3,9 +3,9 @@
 use crate::Config;
 use crate::name::Name;
 use crate::nearest::nearest;
-use crate::shape::Shape;
+use crate::shape::SettingShape;
 use crate::table::settings;
-use crate::value::Value;
+use crate::value::SettingValue;
 use quittance::{ApiKey, DEFAULT_TENANT, LifeRule, PoolSpec, ProviderSettings};
 use quittance_engine::{Settings, Throttle};
 use quittance_gateway::{KeyDigest, TenantSettings};
@@ -20,17 +20,17 @@ pub(crate) const PREFIX: &str = "QUITTANCE_";
 pub(crate) struct Setting {
     /// `*` stands for a part that the operator chooses: the name of a provider, a kind, a host, a code.
     pub(crate) path: &'static str,
-    pub(crate) shape: Shape,
+    pub(crate) shape: SettingShape,
     pub(crate) help: &'static str,
     /// Reads the default from the struct that the setting sets, so that there is no second copy of it.
-    pub(crate) default: fn(&Defaults) -> Option<Value>,
+    pub(crate) default: fn(&Defaults) -> Option<SettingValue>,
     pub(crate) set: Set,
 }
 
 /// A struct with fields that settings set.
 pub(crate) trait Section: Sized {
     fn of(defaults: &Defaults) -> &Self;
-    fn setter(set: &Set) -> Option<fn(&mut Self, &Value)>;
+    fn setter(set: &Set) -> Option<fn(&mut Self, &SettingValue)>;
 }
 
 macro_rules! sections {
@@ -40,7 +40,7 @@ macro_rules! sections {
         pub(crate) enum Set {
             /// None: it is read by its name where it is needed.
             ByName,
-            $($section(fn(&mut $section, &Value)),)*
+            $($section(fn(&mut $section, &SettingValue)),)*
         }
 
         /// Every section as it is where nothing is set.
@@ -51,7 +51,7 @@ macro_rules! sections {
                 &defaults.$field
             }
 
-            fn setter(set: &Set) -> Option<fn(&mut Self, &Value)> {
+            fn setter(set: &Set) -> Option<fn(&mut Self, &SettingValue)> {
                 match set {
                     Set::$section(setter) => Some(*setter),
                     _ => None,
@@ -103,12 +103,12 @@ impl Defaults {
 
 impl Setting {
     /// The value where nothing is set.
-    pub(crate) fn default(&self, defaults: &Defaults) -> Option<Value> {
+    pub(crate) fn default(&self, defaults: &Defaults) -> Option<SettingValue> {
         match ((self.default)(defaults), self.shape) {
-            (Some(Value::Count(thousandths)), Shape::Ratio) => {
-                u32::try_from(thousandths).ok().map(Value::Ratio)
+            (Some(SettingValue::Count(thousandths)), SettingShape::Ratio) => {
+                u32::try_from(thousandths).ok().map(SettingValue::Ratio)
             }
-            (None, shape) if !self.is_open() => shape.word().map(Value::from),
+            (None, shape) if !self.is_open() => shape.word().map(SettingValue::from),
             (value, _) => value,
         }
     }

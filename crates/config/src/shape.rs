@@ -3,7 +3,7 @@
 
 use crate::address::{Scheme, without_password};
 use crate::name::toml_text;
-use crate::value::{Raw, Value};
+use crate::value::{Raw, SettingValue};
 use crate::{decimal, duration, rate};
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, KeyDigest};
@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-pub(crate) const HOSTS: Shape = Shape::List(&Shape::Host);
+pub(crate) const HOSTS: SettingShape = SettingShape::List(&SettingShape::Host);
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 /// The name of a node stands in its status in the store.
 const NODE_NAME_BYTES_MAX: usize = 64;
@@ -27,7 +27,7 @@ const HOST_FORM: &str = "\"shop.example.org\", \"*.example.org\" (that host and 
 macro_rules! shapes {
     ($($name:ident |$text:ident, $folder:pat_param| $read:expr, $form:expr;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Shape {
+        pub(crate) enum SettingShape {
             Flag,
             /// A whole number, or the word `or`.
             Count { least: u64, most: u64, or: Option<&'static str> },
@@ -37,13 +37,13 @@ macro_rules! shapes {
             Duration { least: Duration, most: Duration, or: Option<&'static str> },
             Money,
             OneOf(&'static [&'static str]),
-            List(&'static Shape),
+            List(&'static SettingShape),
             /// A program and its arguments.
             Command,
             $($name,)*
         }
 
-        impl Shape {
+        impl SettingShape {
             /// A text as the value of this shape, if it is one. Relative paths are relative to `folder`.
             fn read_text(self, text: &str, folder: &Path) -> Option<String> {
                 match self {
@@ -101,7 +101,7 @@ shapes! {
         "the name of an environment variable that holds the secret, never the secret itself";
 }
 
-impl Shape {
+impl SettingShape {
     /// This shape, or one word instead.
     pub(crate) const fn or(self, word: &'static str) -> Self {
         match self {
@@ -197,30 +197,33 @@ impl Shape {
     }
 
     /// The value, if it has this shape. Relative paths are relative to `folder`.
-    pub(crate) fn read(self, raw: &Raw, folder: &Path) -> Option<Value> {
+    pub(crate) fn read(self, raw: &Raw, folder: &Path) -> Option<SettingValue> {
         match (self, raw) {
-            (Self::Flag, Raw::Flag(flag)) => Some(Value::Flag(*flag)),
+            (Self::Flag, Raw::Flag(flag)) => Some(SettingValue::Flag(*flag)),
             (Self::Count { least, most, .. }, Raw::Number(digits)) => {
-                digits.parse().ok().filter(|count| (least..=most).contains(count)).map(Value::Count)
+                digits.parse().ok().filter(|count| (least..=most).contains(count)).map(SettingValue::Count)
             }
-            (Self::Ratio, Raw::Number(digits)) => decimal::ratio(digits).map(Value::Ratio),
+            (Self::Ratio, Raw::Number(digits)) => decimal::ratio(digits).map(SettingValue::Ratio),
             (shape, Raw::Text(text)) if shape.word() == Some(text.as_str()) => {
-                Some(Value::Text(text.clone()))
+                Some(SettingValue::Text(text.clone()))
             }
             (Self::Duration { least, most, .. }, Raw::Text(text)) => {
-                duration::parse(text).filter(|time| (least..=most).contains(time)).map(Value::Duration)
+                duration::parse(text).filter(|time| (least..=most).contains(time)).map(SettingValue::Duration)
             }
             (Self::List(item), Raw::List(entries)) => {
                 let read = entries.iter().map(|entry| item.read_text(entry, folder));
-                read.collect::<Option<_>>().map(Value::List)
+                read.collect::<Option<_>>().map(SettingValue::List)
             }
-            (Self::Command, Raw::List(words)) => {
-                words.first().is_none_or(|program| !program.is_empty()).then(|| Value::List(words.clone()))
+            (Self::Command, Raw::List(words)) => words
+                .first()
+                .is_none_or(|program| !program.is_empty())
+                .then(|| SettingValue::List(words.clone())),
+            (Self::Money, Raw::Number(text) | Raw::Text(text)) => {
+                decimal::money(text).map(SettingValue::Money)
             }
-            (Self::Money, Raw::Number(text) | Raw::Text(text)) => decimal::money(text).map(Value::Money),
-            (Self::Text, Raw::Number(text)) => Some(Value::Text(text.clone())),
-            (Self::Text, Raw::Flag(flag)) => Some(Value::Text(u8::from(*flag).to_string())),
-            (_, Raw::Text(text)) => self.read_text(text, folder).map(Value::Text),
+            (Self::Text, Raw::Number(text)) => Some(SettingValue::Text(text.clone())),
+            (Self::Text, Raw::Flag(flag)) => Some(SettingValue::Text(u8::from(*flag).to_string())),
+            (_, Raw::Text(text)) => self.read_text(text, folder).map(SettingValue::Text),
             _ => None,
         }
     }

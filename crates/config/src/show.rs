@@ -6,7 +6,7 @@ use crate::name::{Name, quoted};
 use crate::secret::{CallerKey, Credential, Keeper};
 use crate::setting::Setting;
 use crate::table::settings;
-use crate::value::Value;
+use crate::value::SettingValue;
 use crate::{ADMIN_KEY, Config, TENANT_KEY, alerts};
 use quittance_admin::settings::ShownSetting;
 use serde_json::{Map, Value as Json, json};
@@ -81,7 +81,7 @@ pub fn in_force(config: &Config) -> Vec<ShownSetting> {
     let settings = config.effective.all().map(|(name, setting, held)| {
         let value = match (setting.path, &held.value) {
             // The path of a webhook may be a secret.
-            (alerts::WEBHOOK, Value::Text(url)) => alerts::without_path(url),
+            (alerts::WEBHOOK, SettingValue::Text(url)) => alerts::without_path(url),
             (_, value) => value.to_string(),
         };
         ShownSetting { name: name.to_string(), value, origin: held.origin.to_string() }

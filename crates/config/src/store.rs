@@ -7,7 +7,7 @@ use crate::error::{ConfigError, Errors};
 use crate::files::certificates;
 use crate::layers::Environment;
 use crate::name::Name;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use crate::secret::Credential;
 use quittance::{Place, PostgresSettings, RedisSettings};
 use std::fmt::Display;
@@ -156,13 +156,13 @@ impl StoreConfig {
                 }))
             }),
         };
-        place.map_err(|bad| bad.at(&Origin::Flag))
+        place.map_err(|bad| bad.at(&SettingOrigin::Flag))
     }
 
     /// The schema of PostgreSQL's tables. It needs no password.
     pub fn schema(&self) -> Result<String, ConfigError> {
         let StoreUrl::Postgres(url) = &self.url else { return Ok(SCHEMA_DEFAULT.into()) };
-        Ok(self.postgres_at(url).map_err(|bad| bad.at(&Origin::Flag))?.schema().to_owned())
+        Ok(self.postgres_at(url).map_err(|bad| bad.at(&SettingOrigin::Flag))?.schema().to_owned())
     }
 
     /// Settings for PostgreSQL's own commands; none for another store.
@@ -216,7 +216,7 @@ impl BadAddress {
         Self { key, why: error.to_string() }
     }
 
-    fn at(&self, at: &Origin) -> ConfigError {
+    fn at(&self, at: &SettingOrigin) -> ConfigError {
         ConfigError::at(at, &format!("store.{}", self.key), format!("cannot be used: {}", self.why))
     }
 }
@@ -224,7 +224,7 @@ impl BadAddress {
 /// An address from the environment as it stands there: the value that is kept to be shown has no password.
 fn with_password<'a>(held: &Held, environment: &'a Environment) -> Option<&'a str> {
     match &held.origin {
-        Origin::Variable(variable) => environment.get(variable),
+        SettingOrigin::Variable(variable) => environment.get(variable),
         _ => None,
     }
 }

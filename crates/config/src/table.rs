@@ -13,7 +13,7 @@ mod providers;
 mod stock;
 
 use crate::setting::Setting;
-use crate::shape::{DURATION_MAX, Shape};
+use crate::shape::{DURATION_MAX, SettingShape};
 use std::time::Duration;
 
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
@@ -25,22 +25,22 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
         .chain(alerts::ROWS)
 }
 
-const fn duration(least: Duration, most: Duration) -> Shape {
-    Shape::Duration { least, most, or: None }
+const fn duration(least: Duration, most: Duration) -> SettingShape {
+    SettingShape::Duration { least, most, or: None }
 }
 
-const fn count(least: u64, most: u64) -> Shape {
-    Shape::Count { least, most, or: None }
+const fn count(least: u64, most: u64) -> SettingShape {
+    SettingShape::Count { least, most, or: None }
 }
 
 /// More than zero.
-const POSITIVE: Shape = duration(Duration::from_millis(1), DURATION_MAX);
-const SECOND_OR_MORE: Shape = duration(Duration::from_secs(1), DURATION_MAX);
+const POSITIVE: SettingShape = duration(Duration::from_millis(1), DURATION_MAX);
+const SECOND_OR_MORE: SettingShape = duration(Duration::from_secs(1), DURATION_MAX);
 /// Zero switches it off.
-const ANY: Shape = duration(Duration::ZERO, DURATION_MAX);
-const SOME: Shape = count(1, 1_000_000);
-const BYTES: Shape = count(1024, 1 << 40);
-const REUSE: Shape = Shape::OneOf(&["by_kind", "shared", "exclusive"]);
+const ANY: SettingShape = duration(Duration::ZERO, DURATION_MAX);
+const SOME: SettingShape = count(1, 1_000_000);
+const BYTES: SettingShape = count(1024, 1 << 40);
+const REUSE: SettingShape = SettingShape::OneOf(&["by_kind", "shared", "exclusive"]);
 
 macro_rules! rows {
     ($section:ident: $($path:literal $field:tt $shape:expr, $help:expr;)*) => {
@@ -62,11 +62,11 @@ macro_rules! row {
 
 macro_rules! default {
     ($section:ident, []) => { |_| None };
-    ($section:ident, [$value:literal]) => { |_| Some($crate::value::Value::from($value)) };
+    ($section:ident, [$value:literal]) => { |_| Some($crate::value::SettingValue::from($value)) };
     ($section:ident, [$($field:ident).+]) => {
         |defaults| {
             let section: &$section = $crate::setting::Section::of(defaults);
-            $crate::value::Field::value(&section.$($field).+)
+            $crate::value::SettingField::value(&section.$($field).+)
         }
     };
     ($section:ident, [override $($field:ident).+]) => { |_| None };
@@ -80,7 +80,7 @@ macro_rules! set {
     ($section:ident, [override $($field:ident).+]) => { $crate::table::set!($section, [$($field).+]) };
     ($section:ident, [$($field:ident).+]) => {
         $crate::setting::Set::$section(|section, value| {
-            if let Some(content) = $crate::value::Field::of(value) {
+            if let Some(content) = $crate::value::SettingField::of(value) {
                 section.$($field).+ = content;
             }
         })

@@ -7,7 +7,7 @@ use crate::error::{ConfigError, Errors};
 use crate::layers::Environment;
 use crate::name::Name;
 use crate::secret::{CallerKey, Credential};
-use crate::shape::Shape;
+use crate::shape::SettingShape;
 use crate::table::settings;
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
@@ -58,7 +58,9 @@ impl Config {
     /// The settings of a tenant by their keys, each with its value, if it has one: all but its name and the places of its secrets.
     pub fn settings_of_tenant(&self, tenant: &str) -> impl Iterator<Item = (&'static str, Option<Json>)> {
         let rows = settings().filter(|row| row.is_in("tenant") && row.leaf() != "name");
-        let rows = rows.filter(|row| !matches!(row.shape, Shape::KeyHash | Shape::Variable | Shape::File));
+        let rows = rows.filter(|row| {
+            !matches!(row.shape, SettingShape::KeyHash | SettingShape::Variable | SettingShape::File)
+        });
         rows.map(move |row| {
             let held = self.effective.get(&Name::of(["tenant", tenant, row.leaf()]));
             (row.leaf(), held.map(|held| held.value.json()))

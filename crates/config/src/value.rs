@@ -25,7 +25,7 @@ pub(crate) enum Raw {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum SettingValue {
     Text(String),
     Flag(bool),
     Count(u64),
@@ -37,52 +37,52 @@ pub(crate) enum Value {
 }
 
 /// The type of a field that a setting can set.
-pub(crate) trait Field: Sized {
+pub(crate) trait SettingField: Sized {
     /// The value that sets a field to this. `None` if an absent setting does, or the word of its shape (`deadline`, `auto`).
-    fn value(&self) -> Option<Value> {
+    fn value(&self) -> Option<SettingValue> {
         None
     }
 
     /// The field's content for this value; `None` for a value of another sort.
-    fn of(value: &Value) -> Option<Self>;
+    fn of(value: &SettingValue) -> Option<Self>;
 }
 
-impl<T: Field> Field for Option<T> {
-    fn value(&self) -> Option<Value> {
-        self.as_ref().and_then(Field::value)
+impl<T: SettingField> SettingField for Option<T> {
+    fn value(&self) -> Option<SettingValue> {
+        self.as_ref().and_then(SettingField::value)
     }
 
-    fn of(value: &Value) -> Option<Self> {
+    fn of(value: &SettingValue) -> Option<Self> {
         Some(T::of(value))
     }
 }
 
-impl<T: Field> Field for Vec<T> {
-    fn value(&self) -> Option<Value> {
+impl<T: SettingField> SettingField for Vec<T> {
+    fn value(&self) -> Option<SettingValue> {
         let text = |entry: &T| match entry.value() {
-            Some(Value::Text(text)) => Some(text),
+            Some(SettingValue::Text(text)) => Some(text),
             _ => None,
         };
-        Some(Value::List(self.iter().filter_map(text).collect()))
+        Some(SettingValue::List(self.iter().filter_map(text).collect()))
     }
 
-    fn of(value: &Value) -> Option<Self> {
-        let Value::List(entries) = value else { return None };
-        entries.iter().map(|entry| T::of(&Value::Text(entry.clone()))).collect()
+    fn of(value: &SettingValue) -> Option<Self> {
+        let SettingValue::List(entries) = value else { return None };
+        entries.iter().map(|entry| T::of(&SettingValue::Text(entry.clone()))).collect()
     }
 }
 
 macro_rules! whole_numbers {
     ($($type:ty)*) => {$(
-        impl Field for $type {
-            fn value(&self) -> Option<Value> {
-                Some(Value::Count(*self as u64))
+        impl SettingField for $type {
+            fn value(&self) -> Option<SettingValue> {
+                Some(SettingValue::Count(*self as u64))
             }
 
-            fn of(value: &Value) -> Option<Self> {
+            fn of(value: &SettingValue) -> Option<Self> {
                 match value {
-                    Value::Count(count) => Self::try_from(*count).ok(),
-                    Value::Ratio(ratio) => Self::try_from(*ratio).ok(),
+                    SettingValue::Count(count) => Self::try_from(*count).ok(),
+                    SettingValue::Ratio(ratio) => Self::try_from(*ratio).ok(),
                     _ => None,
                 }
             }
@@ -93,14 +93,14 @@ whole_numbers!(u8 u32 u64 usize);
 
 macro_rules! plain_values {
     ($($type:ty = $variant:ident;)*) => {$(
-        impl Field for $type {
-            fn value(&self) -> Option<Value> {
-                Some(Value::$variant(self.clone()))
+        impl SettingField for $type {
+            fn value(&self) -> Option<SettingValue> {
+                Some(SettingValue::$variant(self.clone()))
             }
 
-            fn of(value: &Value) -> Option<Self> {
+            fn of(value: &SettingValue) -> Option<Self> {
                 match value {
-                    Value::$variant(content) => Some(content.clone()),
+                    SettingValue::$variant(content) => Some(content.clone()),
                     _ => None,
                 }
             }
@@ -112,15 +112,15 @@ plain_values!(bool = Flag; Duration = Duration; Money = Money; String = Text;);
 /// Types that are read from a text, and the text of a default where one has a default.
 macro_rules! texts {
     ($($type:ty: |$text:ident| $read:expr, |$field:pat_param| $value:expr;)*) => {$(
-        impl Field for $type {
-            fn value(&self) -> Option<Value> {
+        impl SettingField for $type {
+            fn value(&self) -> Option<SettingValue> {
                 let $field = self;
                 let value: Option<String> = $value;
-                value.map(Value::Text)
+                value.map(SettingValue::Text)
             }
 
-            fn of(value: &Value) -> Option<Self> {
-                let Value::Text($text) = value else { return None };
+            fn of(value: &SettingValue) -> Option<Self> {
+                let SettingValue::Text($text) = value else { return None };
                 $read
             }
         }
@@ -143,15 +143,15 @@ texts! {
 const DOUBTS: [(UnsettledDoubt, &str); 2] =
     [(UnsettledDoubt::Resubmit, "resubmit"), (UnsettledDoubt::DeadLetter, "dead_letter")];
 
-impl Field for Jitter {
-    fn value(&self) -> Option<Value> {
+impl SettingField for Jitter {
+    fn value(&self) -> Option<SettingValue> {
         match self {
             Self::UpTo(longest) => longest.value(),
             Self::Full => None,
         }
     }
 
-    fn of(value: &Value) -> Option<Self> {
+    fn of(value: &SettingValue) -> Option<Self> {
         Some(Duration::of(value).map_or(Self::Full, Self::UpTo))
     }
 }
@@ -169,7 +169,7 @@ impl fmt::Display for Raw {
 }
 
 /// As TOML.
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(&toml_text(text)),
@@ -186,7 +186,7 @@ impl fmt::Display for Value {
     }
 }
 
-impl Value {
+impl SettingValue {
     pub(crate) fn json(&self) -> serde_json::Value {
         match self {
             Self::Text(text) => text.as_str().into(),
@@ -200,13 +200,13 @@ impl Value {
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for SettingValue {
     fn from(text: &str) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for SettingValue {
     fn from(flag: bool) -> Self {
         Self::Flag(flag)
     }

@@ -13,7 +13,7 @@ use http_body_util::{Either, Full};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Engine;
-use quittance_http_server::{Limits, PendingRequest, RequestError, RequestHandler, Server, Shown};
+use quittance_http_server::{HttpServer, Limits, PendingRequest, RequestError, RequestHandler, Shown};
 use quittance_ports::{Callback, CallbackMessage};
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct CallbackApi {
     engine: Arc<Engine>,
     limits: Limits,
     senseless: Arc<AtomicU64>,
-    server: Server,
+    server: HttpServer,
 }
 
 impl fmt::Debug for CallbackApi {
@@ -41,7 +41,7 @@ impl fmt::Debug for CallbackApi {
 impl CallbackApi {
     #[must_use]
     pub fn new(engine: Arc<Engine>, limits: Limits) -> Self {
-        Self { engine, limits, senseless: Arc::default(), server: Server::new(limits) }
+        Self { engine, limits, senseless: Arc::default(), server: HttpServer::new(limits) }
     }
 
     /// How many calls came to an address of ours with a body that cannot be from the provider.

@@ -19,7 +19,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use quittance_engine::targets::HostPattern;
 use quittance_http_server::{
-    Counts, Limits, PendingRequest, RequestError, RequestHandler, RequestReach, Server, Shown, Tls,
+    Counts, HttpServer, Limits, PendingRequest, RequestError, RequestHandler, RequestReach, Shown, Tls,
     is_from_elsewhere,
 };
 use quittance_protocol::Dialect;
@@ -69,7 +69,7 @@ impl Default for Mount {
 #[derive(Clone)]
 pub struct Gateway {
     apis: Arc<Apis>,
-    server: Server,
+    server: HttpServer,
 }
 
 struct Apis {
@@ -113,7 +113,7 @@ impl Gateway {
             logged: LogOnce::default(),
             orders,
         };
-        Self { apis: Arc::new(apis), server: Server::new(limits) }
+        Self { apis: Arc::new(apis), server: HttpServer::new(limits) }
     }
 
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.

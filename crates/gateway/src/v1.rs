@@ -136,7 +136,7 @@ pub fn openapi(added: utoipa::openapi::OpenApi) -> String {
             no key is needed. Each error is an application/problem+json with a code from /v1/errors.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
-    components(schemas(problem::Problem, order_view::Change)),
+    components(schemas(problem::Problem, order_view::StreamedChange)),
     modifiers(&Keys),
     tags(
         (name = "orders", description = "Place, read, list, cancel, report."),

@@ -2,7 +2,7 @@
 
 use super::timed_io::Answering;
 use super::{
-    Body, OverTls, Peer, PendingRequest, RequestBegun, RequestHandler, SMALL_BODY_BYTES, Server, Shared,
+    Body, HttpServer, OverTls, Peer, PendingRequest, RequestBegun, RequestHandler, SMALL_BODY_BYTES, Shared,
     State, count, reached,
 };
 use crate::wrong_keys::{SenderSlot, Shown};
@@ -56,7 +56,7 @@ impl AnnouncedSize {
     }
 }
 
-impl Server {
+impl HttpServer {
     /// Reads a request, and answers it whatever happens.
     pub(super) async fn handle(
         &self,

@@ -112,7 +112,7 @@ enum State {
 
 /// Clones share it.
 #[derive(Clone)]
-pub struct Server {
+pub struct HttpServer {
     limits: Limits,
     shared: Arc<Shared>,
 }
@@ -167,13 +167,13 @@ impl Drop for OpenConnection {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("HttpServer").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
-impl Server {
+impl HttpServer {
     #[must_use]
     pub fn new(mut limits: Limits) -> Self {
         // A limit beyond what can be counted is none, and must not be a panic.

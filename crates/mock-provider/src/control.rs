@@ -2,7 +2,7 @@
 //! machine.
 
 use crate::faults::Faults;
-use crate::script::Rule;
+use crate::script::ScriptRule;
 use crate::server::{MockOutage, MockShared};
 use crate::service::{ReplyBytes, page};
 use crate::world::{AccountChange, MockWorld};
@@ -131,7 +131,7 @@ fn set_faults(shared: &MockShared, body: &[u8]) -> ControlResult {
 }
 
 fn set_script(shared: &MockShared, body: &[u8]) -> ControlResult {
-    let rules: Vec<Rule> = read(body)?;
+    let rules: Vec<ScriptRule> = read(body)?;
     shared.world().set_script(rules).map_err(|why| (StatusCode::BAD_REQUEST, why.to_string()))?;
     done()
 }

@@ -39,7 +39,7 @@ pub enum TaskState {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Report {
+pub enum MockReport {
     Good,
     Bad,
 }
@@ -97,7 +97,7 @@ pub struct LedgerTask {
     pub pingbacks_acked: u64,
     /// The answer was really given out: written in reply to a poll, or in a pingback that was answered with 200.
     pub delivered: bool,
-    pub reported: Option<Report>,
+    pub reported: Option<MockReport>,
     /// How often a client tried to report it, refused or not.
     #[serde(default)]
     pub reports: u64,

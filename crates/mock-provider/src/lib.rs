@@ -13,15 +13,15 @@
 //! | `GET /mock/state` | | [`MockState`]: balances, open tasks, bans, outage |
 //! | `GET /mock/faults` | | [`Faults`] in force |
 //! | `PUT /mock/faults` | `"calm"`, `"storm"`, or any part of [`Faults`]: `{"submit":{"reply_lost":0.1}}`; what is left out is zero | `{"ok":true}` |
-//! | `GET /mock/script` | | the [`Rule`]s in force |
-//! | `PUT /mock/script` | `[Rule, ...]`, replaces the old; counting starts again | `{"ok":true}` |
+//! | `GET /mock/script` | | the [`ScriptRule`]s in force |
+//! | `PUT /mock/script` | `[ScriptRule, ...]`, replaces the old; counting starts again | `{"ok":true}` |
 //! | `PUT /mock/account` | [`AccountChange`]: `{"name":"demo","balance_micros":0}` | `{"ok":true}`, 404 if unknown |
 //! | `POST /mock/outage` | `{"ms":500,"refuse":false}`; `refuse` takes the socket away, else connections are closed at once | `{"ok":true}` |
 //! | `POST /mock/reset` | | `{"ok":true}`; forgets tasks, bans and sums; ids go on |
 //!
 //! POST does what PUT does. What is refused gets 400 or 404 and `{"error":"why"}`.
 //!
-//! A [`Rule`] says where (`on`: `in.php` or `createTask`, which are one place, `res.php` or `getTaskResult`, which are
+//! A [`ScriptRule`] says where (`on`: `in.php` or `createTask`, which are one place, `res.php` or `getTaskResult`, which are
 //! another, and `pingback`), when (`nth`, `every`, `from_ms`, `to_ms`, `match`,
 //! `times`) and what (`do`):
 //!
@@ -58,10 +58,10 @@ mod world;
 
 pub use faults::{Faults, PingbackFaults, WireFaults};
 pub use json::MockDialect;
-pub use ledger::{AccountSummary, Ledger, LedgerTask, LedgerValue, MockState, Report, TaskState, Totals};
-pub use script::{BadScript, FaultAction, Rule, RulePlace};
+pub use ledger::{AccountSummary, Ledger, LedgerTask, LedgerValue, MockReport, MockState, TaskState, Totals};
+pub use script::{BadScript, FaultAction, RulePlace, ScriptRule};
 pub use settings::{
-    BanLimits, DEMO_KEY, JsonLimits, KEY_CHARS, MillisRange, MockAccount, MockClassicDialect, MockKey,
+    BanLimits, DEMO_KEY, KEY_CHARS, MillisRange, MockAccount, MockClassicDialect, MockJsonLimits, MockKey,
     Settings,
 };
 pub use world::AccountChange;
@@ -140,7 +140,7 @@ impl MockProvider {
     }
 
     /// Replaces the script; counting starts again.
-    pub fn script(&self, rules: Vec<Rule>) -> Result<(), BadScript> {
+    pub fn script(&self, rules: Vec<ScriptRule>) -> Result<(), BadScript> {
         self.shared.world().set_script(rules)
     }
 

@@ -193,7 +193,7 @@ impl FaultAction {
 /// One appointment. Without a condition it holds for every request at its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct ScriptRule {
     pub on: RulePlace,
     /// Only the nth request that meets the other conditions, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,7 +216,7 @@ pub struct Rule {
     pub times: Option<u64>,
 }
 
-impl Rule {
+impl ScriptRule {
     /// Does it to every request at this place.
     #[must_use]
     pub fn always(on: RulePlace, action: FaultAction) -> Self {
@@ -244,13 +244,13 @@ pub(crate) struct RuleScript(Vec<RuleCounter>);
 
 #[derive(Debug)]
 struct RuleCounter {
-    rule: Rule,
+    rule: ScriptRule,
     matches: u64,
     done: u64,
 }
 
 impl RuleScript {
-    pub(crate) fn new(rules: Vec<Rule>) -> Result<Self, BadScript> {
+    pub(crate) fn new(rules: Vec<ScriptRule>) -> Result<Self, BadScript> {
         if rules.len() > RULES_MAX {
             return Err(BadScript::TooLong);
         }
@@ -266,7 +266,7 @@ impl RuleScript {
         Ok(Self(rules.into_iter().map(|rule| RuleCounter { rule, matches: 0, done: 0 }).collect()))
     }
 
-    pub(crate) fn rules(&self) -> Vec<Rule> {
+    pub(crate) fn rules(&self) -> Vec<ScriptRule> {
         self.0.iter().map(|counted| counted.rule.clone()).collect()
     }
 
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn rules(text: &str) -> Vec<Rule> {
+    fn rules(text: &str) -> Vec<ScriptRule> {
         serde_json::from_str(text).expect("a good script")
     }
 
@@ -320,7 +320,7 @@ mod tests {
             {"on":"in.php","match":{"pageurl":"https://a.test/*"},"do":{"html":{}}},
             {"on":"pingback","do":{"delay_ms":50}}]"#;
         let read = rules(text);
-        assert_eq!(read[0], Rule::nth(RulePlace::Submit, 3, FaultAction::ReplyLost));
+        assert_eq!(read[0], ScriptRule::nth(RulePlace::Submit, 3, FaultAction::ReplyLost));
         assert_eq!(read[2].action, FaultAction::Status { status: 502, taken: true });
         assert_eq!(read[3].action, FaultAction::Html { taken: true });
         let written = serde_json::to_string(&read).expect("rules are JSON");
@@ -363,14 +363,14 @@ mod tests {
             r#"[{"on":"out.php","do":{"html":{}}}]"#,
             r#"[{"on":"in.php","nht":3,"do":{"html":{}}}]"#,
         ] {
-            assert!(serde_json::from_str::<Vec<Rule>>(bad).is_err(), "{bad}");
+            assert!(serde_json::from_str::<Vec<ScriptRule>>(bad).is_err(), "{bad}");
         }
-        let early = RuleScript::new(vec![Rule::always(RulePlace::Submit, FaultAction::Early)]);
+        let early = RuleScript::new(vec![ScriptRule::always(RulePlace::Submit, FaultAction::Early)]);
         assert_eq!(
             early.err(),
             Some(BadScript::WrongPlace { rule: 0, action: "early", place: RulePlace::Submit })
         );
-        let zeroth = RuleScript::new(vec![Rule::nth(RulePlace::Submit, 0, FaultAction::ReplyLost)]);
+        let zeroth = RuleScript::new(vec![ScriptRule::nth(RulePlace::Submit, 0, FaultAction::ReplyLost)]);
         assert_eq!(zeroth.err(), Some(BadScript::CountsFromOne { rule: 0 }));
     }
 }

@@ -1,7 +1,7 @@
 //! The settings of the stand-in: accounts, prices, solve times and how strict it is. Every bound is named here.
 
 use crate::faults::Faults;
-use crate::script::Rule;
+use crate::script::ScriptRule;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -78,7 +78,7 @@ pub struct MillisRange {
 /// How long, and how often, the providers of the JSON protocol give out a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct JsonLimits {
+pub struct MockJsonLimits {
     /// After the end of the task.
     pub anticaptcha_result_ms: u64,
     /// After the end of the task.
@@ -89,7 +89,7 @@ pub struct JsonLimits {
     pub polls_max: u64,
 }
 
-impl Default for JsonLimits {
+impl Default for MockJsonLimits {
     fn default() -> Self {
         Self {
             anticaptcha_result_ms: 60_000,
@@ -174,7 +174,7 @@ pub struct Settings {
     /// After this long a result is gone, and its id is unknown.
     pub result_lifetime_ms: u64,
     pub report_window_ms: u64,
-    pub json: JsonLimits,
+    pub json: MockJsonLimits,
     pub image_bytes_min: usize,
     pub image_bytes_max: usize,
     pub image_pixels_max: u32,
@@ -183,7 +183,7 @@ pub struct Settings {
     pub strict_pingback: bool,
     pub pingback_timeout_ms: u64,
     pub faults: Faults,
-    pub script: Vec<Rule>,
+    pub script: Vec<ScriptRule>,
     pub body_bytes_max: usize,
     pub connections_max: usize,
     /// Older tasks that are over leave the ledger; the totals keep them.
@@ -214,7 +214,7 @@ impl Default for Settings {
             busy_code: None,
             result_lifetime_ms: 24 * 3_600_000,
             report_window_ms: 15 * 60_000,
-            json: JsonLimits::default(),
+            json: MockJsonLimits::default(),
             image_bytes_min: 100,
             image_bytes_max: 600_000,
             image_pixels_max: 1_000,

@@ -13,7 +13,7 @@ pub use account::AccountChange;
 use crate::answer::MockAnswer;
 use crate::faults::Faults;
 use crate::json::{self, JsonKind, MockDialect};
-use crate::ledger::{LedgerValue, Report, Totals, count};
+use crate::ledger::{LedgerValue, MockReport, Totals, count};
 use crate::pingback::Calls;
 use crate::reply::{Classic, MockReply, ReplyFormat, SolvedTask};
 use crate::request;
@@ -144,7 +144,7 @@ pub(crate) struct MockTask {
     pub pingbacks_sent: u64,
     pub pingbacks_acked: u64,
     pub is_delivered: bool,
-    pub reported: Option<Report>,
+    pub reported: Option<MockReport>,
     pub reports: u64,
 }
 

@@ -30,7 +30,7 @@ const FILLING: &str = "orders are being moved here, under the address ";
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum CopyStep {
     Copying { orders: u64 },
     Usage { lines: usize, of: usize },
     Comparing { orders: u64 },
@@ -115,14 +115,14 @@ fn live(members: &Members) -> Vec<String> {
 /// Counts what a copy would have to do, and changes nothing.
 pub async fn survey(
     from: &Opened,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(CopyStep) + Send),
 ) -> Result<Copied, StoreError> {
     let mut copied = Copied { left_behind: live(&from.membership.members().await?), ..Copied::default() };
     let mut pages = Pages::of(&*from.store);
     while let Some((orders, unreadable)) = pages.next().await? {
         copied.written += orders.len() as u64;
         copied.unreadable.extend(unreadable);
-        progress(Progress::Copying { orders: copied.written });
+        progress(CopyStep::Copying { orders: copied.written });
     }
     copied.documents = from.membership.documents().await?.len();
     copied.lines = all_usage(&*from.store).await?.len();
@@ -134,7 +134,7 @@ pub async fn copy(
     from: &Opened,
     to: &Opened,
     address: &str,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(CopyStep) + Send),
 ) -> Result<Copied, CopyError> {
     if let Some(note) = to.membership.sealed().await? {
         return Err(CopyError::TargetSealed { note });
@@ -290,7 +290,7 @@ async fn copy_orders(
     from: &Opened,
     to: &Opened,
     copied: &mut Copied,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(CopyStep) + Send),
 ) -> Result<(), StoreError> {
     let mut pages = Pages::of(&*from.store);
     while let Some((orders, unreadable)) = pages.next().await? {
@@ -305,7 +305,7 @@ async fn copy_orders(
                 Put::Differs(key) => copied.differ.push(key),
             }
         }
-        progress(Progress::Copying { orders: copied.written + copied.there });
+        progress(CopyStep::Copying { orders: copied.written + copied.there });
     }
     Ok(())
 }
@@ -356,7 +356,7 @@ async fn compare(
     from: &Opened,
     to: &Opened,
     copied: &mut Copied,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(CopyStep) + Send),
 ) -> Result<(), StoreError> {
     let differ: BTreeSet<Key> = copied.differ.iter().copied().collect();
     let mut compared = 0;
@@ -376,7 +376,7 @@ async fn compare(
                 copied.missing.push(key);
             }
         }
-        progress(Progress::Comparing { orders: compared });
+        progress(CopyStep::Comparing { orders: compared });
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The documents, as a table: what nodes must agree on besides orders. They are few and small, so they are read from
 //! the disk each time; the writer decides who wins, as for orders.
 
-use crate::sum::Sum;
+use crate::sum::Checksum;
 use quittance_ports::document::DOCUMENTS_MAX;
 use quittance_ports::{DocumentWritten, StoredDocument, Version};
 use quittance_record::decode_document;
@@ -29,7 +29,7 @@ struct DocumentChange<'a> {
 pub(crate) struct DocumentChanges<'a>(BTreeMap<&'a str, DocumentChange<'a>>);
 
 fn sum(name: &str, version: Version, document: &[u8]) -> u64 {
-    Sum::new().bytes(name.as_bytes()).word(version.0).bytes(document).finish()
+    Checksum::new().bytes(name.as_bytes()).word(version.0).bytes(document).finish()
 }
 
 /// An invalid version is one that no writer can have read.

@@ -74,7 +74,7 @@ use crate::home::StoreHome;
 use crate::scan::ScanResult;
 use crate::shared::{EmbeddedShared, READERS};
 use crate::trail::{Losses, Trail};
-use crate::watchdog::Watchdog;
+use crate::watchdog::DiskWatch;
 use crate::writer::{EmbeddedWriter, WriteTask};
 use quittance_lifecycle::{Key, Timestamp};
 use quittance_ports::{StoreError, Unreadable};
@@ -91,7 +91,7 @@ pub struct EmbeddedStore(Arc<EmbeddedInner>);
 
 struct EmbeddedInner {
     shared: Arc<EmbeddedShared>,
-    watchdog: Arc<Watchdog>,
+    watchdog: Arc<DiskWatch>,
     threads: Vec<JoinHandle<()>>,
 }
 

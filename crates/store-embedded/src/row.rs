@@ -2,7 +2,7 @@
 //! sums of its parts, so that rot in a record that still parses is noticed too.
 
 use crate::failure::is_damage;
-use crate::sum::{self, Sum};
+use crate::sum::{self, Checksum};
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
 use quittance_ports::{OrderClass, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
@@ -99,7 +99,7 @@ impl<'a> Head<'a> {
 
     pub(crate) fn sum(&self) -> u64 {
         let EmbeddedMarks { due, stock, forget_at, taken, class: _, tenant: _ } = self.marks;
-        let sum = Sum::new().bytes(&self.key.0).word(self.version.0).word(self.life.into());
+        let sum = Checksum::new().bytes(&self.key.0).word(self.version.0).word(self.life.into());
         let sum = sum.maybe(due.map(Timestamp::as_millis)).maybe(forget_at.map(Timestamp::as_millis));
         let sum = match stock {
             None => sum.word(0),
@@ -118,7 +118,7 @@ impl<'a> Head<'a> {
 
 /// The terms belong to their order and no other.
 pub(crate) fn terms_sum(key: &Key, terms: &[u8]) -> u64 {
-    Sum::new().bytes(&key.0).bytes(terms).finish()
+    Checksum::new().bytes(&key.0).bytes(terms).finish()
 }
 
 /// In the order in which [`head`] and its friends read them.

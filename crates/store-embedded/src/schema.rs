@@ -3,7 +3,7 @@
 
 use crate::home::{EmbeddedOpenError, StoreHome};
 use crate::notes;
-use crate::sum::Sum;
+use crate::sum::Checksum;
 use crate::usage::columns;
 use quittance_lifecycle::Counters;
 use rusqlite::Connection;
@@ -51,7 +51,7 @@ pub(crate) fn settle(home: &StoreHome, conn: &Connection) -> Result<(), Embedded
 fn views_sum() -> i64 {
     Counters::NAMES
         .iter()
-        .fold(Sum::new().bytes(VIEWS.as_bytes()).bytes(notes::TABLE.as_bytes()), |sum, name| {
+        .fold(Checksum::new().bytes(VIEWS.as_bytes()).bytes(notes::TABLE.as_bytes()), |sum, name| {
             sum.bytes(name.as_bytes())
         })
         .finish()

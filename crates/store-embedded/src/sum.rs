@@ -4,9 +4,9 @@
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-pub(crate) struct Sum(Xxh3Default);
+pub(crate) struct Checksum(Xxh3Default);
 
-impl Sum {
+impl Checksum {
     pub(crate) fn new() -> Self {
         Self(Xxh3Default::new())
     }
@@ -44,7 +44,7 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sum, of_bytes};
+    use super::{Checksum, of_bytes};
     use std::collections::BTreeSet;
 
     #[test]
@@ -59,8 +59,8 @@ mod tests {
         for length in 0..text.len() {
             assert!(sums.insert(of_bytes(&text[..length])), "cut to {length}");
         }
-        let split = |at: usize| Sum::new().bytes(&text[..at]).bytes(&text[at..]).finish();
+        let split = |at: usize| Checksum::new().bytes(&text[..at]).bytes(&text[at..]).finish();
         assert!((0..=text.len()).all(|at| sums.insert(split(at))), "parts are not run together");
-        assert_ne!(Sum::new().maybe(None).finish(), Sum::new().maybe(Some(0)).finish());
+        assert_ne!(Checksum::new().maybe(None).finish(), Checksum::new().maybe(Some(0)).finish());
     }
 }

@@ -6,12 +6,12 @@ use crate::writer::WriteTask;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 #[derive(Default)]
-pub(crate) struct Watchdog {
+pub(crate) struct DiskWatch {
     is_closed: Mutex<bool>,
     bell: Condvar,
 }
 
-impl Watchdog {
+impl DiskWatch {
     pub(crate) fn run(&self, shared: &EmbeddedShared) {
         let mut is_closed = lock(&self.is_closed);
         while !*is_closed {

@@ -11,7 +11,7 @@ mod rule;
 mod window;
 pub mod words;
 
-pub use alert_engine::{AlertEngine, Change, Named};
-pub use readings::{DeadLetters, Health, Node, Pool, Readings};
+pub use alert_engine::{AlertChange, AlertEngine, Named};
+pub use readings::{DeadLetterReading, Health, Node, Pool, Readings};
 pub use rule::{Rule, Thresholds};
 pub(crate) use window::difference;

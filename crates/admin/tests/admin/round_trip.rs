@@ -14,8 +14,8 @@ use quittance_admin::pools::PoolList;
 use quittance_admin::settings::ShownSettings;
 use quittance_admin::stock::StockReport;
 use quittance_admin::store_status::StoreStatus;
-use quittance_admin::timeline::Timeline;
-use quittance_admin::usage::Report;
+use quittance_admin::timeline::OrderTimeline;
+use quittance_admin::usage::UsageReport;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -47,8 +47,11 @@ async fn every_response_is_read_by_its_type_without_loss() {
     reads::<ShownSettings>("settings", &get("/v1/admin/settings").await);
     reads::<StoreStatus>("store", &get("/v1/admin/store").await);
     reads::<StockReport>("stock", &get("/v1/stock").await);
-    reads::<Report>("usage", &get("/v1/admin/usage?by=tenant,kind").await);
-    reads::<Timeline>("order", &get(&format!("/v1/admin/orders/{}", dead["key"].as_str().unwrap())).await);
+    reads::<UsageReport>("usage", &get("/v1/admin/usage?by=tenant,kind").await);
+    reads::<OrderTimeline>(
+        "order",
+        &get(&format!("/v1/admin/orders/{}", dead["key"].as_str().unwrap())).await,
+    );
     let dry_run = json!({ "action": "replay", "dry_run": true });
     let ask = Ask::post("/v1/admin/dead/bulk", &dry_run).key(ADMIN);
     reads::<DryRun>("bulk", &fixture.ask(ask).await.order(200));

@@ -2,7 +2,7 @@
 //! explained twice.
 
 use super::entry::{is_answered, is_known, order};
-use super::ledger::{Ledger, Theirs};
+use super::ledger::{ProviderLedger, Theirs};
 use quittance::lifecycle::Money;
 use quittance_admin::audit::PaidAttempt;
 use serde::Serialize;
@@ -17,7 +17,7 @@ const APART_MS_MAX: u64 = 10 * 60 * 1000;
 #[derive(Debug)]
 pub(super) struct Comparison {
     /// What has not been met yet.
-    theirs: Ledger,
+    theirs: ProviderLedger,
     /// Attempts whose task is not known, or no longer in the timeline.
     nameless: Vec<PaidAttempt>,
     compared: Compared,
@@ -118,7 +118,7 @@ fn amount(micros: u64) -> String {
 }
 
 impl Comparison {
-    pub(super) fn of(theirs: Ledger) -> Self {
+    pub(super) fn of(theirs: ProviderLedger) -> Self {
         Self { theirs, nameless: Vec::new(), compared: Compared::default() }
     }
 
@@ -194,7 +194,7 @@ fn nearest(doubts: &[PaidAttempt], theirs: &Theirs) -> Option<usize> {
 }
 
 /// Which task an attempt was whose name we do not know. For what came to nothing the money was most likely given back.
-fn likeliest(theirs: &Ledger, ours: &PaidAttempt) -> Option<String> {
+fn likeliest(theirs: &ProviderLedger, ours: &PaidAttempt) -> Option<String> {
     let fitting = theirs.iter().filter_map(|(task, theirs)| {
         let is_odd = theirs.is_charged == (ours.state == "faulted");
         Some(((is_odd, apart(ours, theirs)?), task))

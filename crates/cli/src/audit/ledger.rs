@@ -32,7 +32,7 @@ pub(super) struct Theirs {
 }
 
 /// By the name of the task.
-pub(super) type Ledger = BTreeMap<String, Theirs>;
+pub(super) type ProviderLedger = BTreeMap<String, Theirs>;
 
 /// A task, or a document with many.
 #[derive(Debug, Default, Deserialize)]
@@ -92,7 +92,7 @@ impl LedgerEntry {
     }
 }
 
-pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<Ledger, CliError> {
+pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<ProviderLedger, CliError> {
     let shown = path.display();
     let wrong = |why: String| CliError::new(Exit::Usage, format!("the ledger {shown}: {why}"));
     let file: Box<dyn Read> = match path.as_os_str() == "-" {
@@ -102,7 +102,7 @@ pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<Ledger, CliError> 
     parse(BufReader::new(file), (from, to)).map_err(wrong)
 }
 
-fn parse(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
+fn parse(mut file: impl BufRead, days: (Day, Day)) -> Result<ProviderLedger, String> {
     let begun = file.fill_buf().map_err(|error| error.to_string())?;
     // Some editors put a mark in front of a text that they save.
     if begun.starts_with("\u{feff}".as_bytes()) {
@@ -111,7 +111,7 @@ fn parse(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
     loop {
         let begun = file.fill_buf().map_err(|error| error.to_string())?;
         match begun.first() {
-            None => return Ok(Ledger::new()),
+            None => return Ok(ProviderLedger::new()),
             Some(byte) if byte.is_ascii_whitespace() => file.consume(1),
             Some(b'{' | b'[') => return json(file, days),
             Some(_) => return table(file, days),
@@ -119,7 +119,7 @@ fn parse(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
     }
 }
 
-fn add(ledger: &mut Ledger, entry: LedgerEntry, days: (Day, Day)) -> Result<(), String> {
+fn add(ledger: &mut ProviderLedger, entry: LedgerEntry, days: (Day, Day)) -> Result<(), String> {
     let (task, theirs) = entry.task(days).ok_or("a task has no id, or no cost that can be read")?;
     if ledger.len() >= TASKS_MAX {
         return Err(format!("it has more than {TASKS_MAX} tasks: compare fewer days at once"));
@@ -131,14 +131,14 @@ fn add(ledger: &mut Ledger, entry: LedgerEntry, days: (Day, Day)) -> Result<(), 
 }
 
 /// One document or one after the other, each a task, a list of them, or what the mock provider returns.
-fn json(file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
+fn json(file: impl BufRead, days: (Day, Day)) -> Result<ProviderLedger, String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Document {
         Many(Vec<LedgerEntry>),
         One(Box<LedgerEntry>),
     }
-    let mut ledger = Ledger::new();
+    let mut ledger = ProviderLedger::new();
     for document in serde_json::Deserializer::from_reader(file).into_iter::<Document>() {
         let tasks = match document.map_err(|error| error.to_string())? {
             Document::Many(tasks) => tasks,
@@ -152,8 +152,8 @@ fn json(file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
     Ok(ledger)
 }
 
-fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
-    let (mut ledger, mut heading) = (Ledger::new(), None);
+fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<ProviderLedger, String> {
+    let (mut ledger, mut heading) = (ProviderLedger::new(), None);
     for number in 1.. {
         let mut line = String::new();
         let read = file.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
@@ -224,7 +224,7 @@ mod tests {
 
     const DAYS: (Day, Day) = (Day(20_773), Day(20_773));
 
-    fn read(text: &str) -> Result<Ledger, String> {
+    fn read(text: &str) -> Result<ProviderLedger, String> {
         parse(text.as_bytes(), DAYS)
     }
 
@@ -242,7 +242,7 @@ mod tests {
         for form in [list, whole, table] {
             assert_eq!(read(form).unwrap(), expected, "{form}");
         }
-        assert_eq!(read("  \n").unwrap(), Ledger::new());
+        assert_eq!(read("  \n").unwrap(), ProviderLedger::new());
         assert_eq!(read(&format!("\u{feff}{table}")).unwrap(), expected, "as some editors save it");
     }
 

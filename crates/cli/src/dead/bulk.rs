@@ -9,7 +9,7 @@ use hyper::Method;
 use quittance::document::BulkAction;
 use quittance_admin::bulk::{Bulk, BulkList, DryRun, NewBulk};
 use quittance_admin::dead_letter::ShownFilter;
-use quittance_admin::outcome::Outcome;
+use quittance_admin::outcome::ReplayOutcome;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -185,7 +185,7 @@ impl Many {
 
     async fn follow(&self, client: &ApiClient, number: u64) -> Result<Exit, CliError> {
         let path = format!("{BULK}/{number}");
-        let mut progress = output::Progress::start("dead letters");
+        let mut progress = output::ProgressLine::start("dead letters");
         let mut looks = 0;
         let bulk = loop {
             let bulk: Bulk = client.get(&path).await?;
@@ -203,15 +203,15 @@ impl Many {
         };
         let outcome = match self.action {
             BulkAction::Replay => settle(client, number, &mut progress).await?,
-            BulkAction::Drop => Outcome::default(),
+            BulkAction::Drop => ReplayOutcome::default(),
         };
         drop(progress);
         self.print(&bulk, &outcome)?;
         Ok(if outcome.failed == 0 && outcome.dead == 0 { Exit::Done } else { Exit::Bad })
     }
 
-    fn print(&self, bulk: &Bulk, outcome: &Outcome) -> Result<(), CliError> {
-        let Outcome { answered, failed, dead, .. } = *outcome;
+    fn print(&self, bulk: &Bulk, outcome: &ReplayOutcome) -> Result<(), CliError> {
+        let ReplayOutcome { answered, failed, dead, .. } = *outcome;
         if self.as_json {
             let mut object = output::to_json(bulk)?;
             for (name, count) in [("answered", answered), ("failed", failed), ("dead_again", dead)] {

@@ -12,8 +12,8 @@ use quittance::gateway::plain_json;
 use quittance::lifecycle::{KeyHead, KeyPrefix};
 use quittance::{Key, Quittance};
 use quittance_admin::dead::{DeadLetters, DroppedDeadLetter};
-use quittance_admin::dead_letter::{DeadLetter, Found};
-use quittance_admin::timeline::{NewNote, Timeline};
+use quittance_admin::dead_letter::{AnyDeadLetter, Found};
+use quittance_admin::timeline::{NewNote, OrderTimeline};
 use quittance_gateway::OrderId;
 use quittance_gateway::v1::Status;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const LOOKS: u32 = 4;
 
 /// The dead letter with this key, first digits of a key, or caller's id. Digits that can be both are first taken for a key.
-pub(super) async fn find(client: &ApiClient, typed: &str) -> Result<DeadLetter, CliError> {
+pub(super) async fn find(client: &ApiClient, typed: &str) -> Result<AnyDeadLetter, CliError> {
     let (key, id) = (KeyPrefix::parse(typed), of_id(typed));
     if key.is_none() && id.is_none() {
         let what = format!(
@@ -51,7 +51,7 @@ fn of_id(typed: &str) -> Option<KeyPrefix> {
 }
 
 /// Keys are sorted, so two dead letters are enough to read.
-async fn with_prefix(client: &ApiClient, prefix: &KeyPrefix) -> Result<Option<DeadLetter>, CliError> {
+async fn with_prefix(client: &ApiClient, prefix: &KeyPrefix) -> Result<Option<AnyDeadLetter>, CliError> {
     let after = prefix.before().map(|key| format!("&after={key}")).unwrap_or_default();
     let DeadLetters { mut orders, .. } = client.get(&format!("/v1/admin/dead?limit=2{after}")).await?;
     orders.retain(|letter| Key::parse(key_of(letter)).is_ok_and(|key| prefix.begins(&key)));
@@ -114,7 +114,7 @@ async fn follow(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, Str
     let gone = || CliError::new(Exit::Bad, format!("the record of {key} is gone"));
     let parsed = Key::parse(key).map_err(|_| gone())?;
     let ticket = node.ticket(&parsed).await.map_err(store)?.ok_or_else(gone)?;
-    let mut progress = output::Progress::start(&format!("order {key}"));
+    let mut progress = output::ProgressLine::start(&format!("order {key}"));
     let ended = solve::follow(node, &ticket, &mut progress).await?;
     drop(progress);
     Ok(match ended {
@@ -131,10 +131,10 @@ async fn follow(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, Str
 
 /// The outcome of an order that the daemon handles. The operator's API shows no answers.
 async fn watch(client: &ApiClient, key: &str, as_json: bool) -> Result<(bool, String), CliError> {
-    let mut progress = output::Progress::start(&format!("order {}", short(key)));
+    let mut progress = output::ProgressLine::start(&format!("order {}", short(key)));
     let mut looks = 0;
     let order = loop {
-        let order: Timeline = client.get(&format!("/v1/admin/orders/{key}")).await?;
+        let order: OrderTimeline = client.get(&format!("/v1/admin/orders/{key}")).await?;
         if order.status != Status::Pending {
             break order;
         }

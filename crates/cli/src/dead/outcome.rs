@@ -5,7 +5,7 @@ use crate::client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use quittance_admin::live::Snapshot;
-use quittance_admin::outcome::Outcome;
+use quittance_admin::outcome::ReplayOutcome;
 use std::time::Duration;
 
 /// How often the open orders are read in this process, and by a daemon, which has other work.
@@ -13,11 +13,11 @@ const LOOK: Duration = Duration::from_secs(1);
 const DAEMON_LOOK: Duration = Duration::from_secs(2);
 
 /// The outcomes of all orders of this bulk work with this status. A response covers a limited number of records.
-pub(super) async fn read(client: &ApiClient, bulk: u64, status: &str) -> Result<Outcome, CliError> {
+pub(super) async fn read(client: &ApiClient, bulk: u64, status: &str) -> Result<ReplayOutcome, CliError> {
     let path = format!("/v1/admin/dead/bulk/{bulk}/outcome?status={status}");
-    let (mut sum, mut after) = (Outcome::default(), String::new());
+    let (mut sum, mut after) = (ReplayOutcome::default(), String::new());
     loop {
-        let page: Outcome = client.get(&format!("{path}{after}")).await?;
+        let page: ReplayOutcome = client.get(&format!("{path}{after}")).await?;
         sum.open += page.open;
         sum.working += page.working;
         sum.answered += page.answered;
@@ -34,8 +34,8 @@ pub(super) async fn read(client: &ApiClient, bulk: u64, status: &str) -> Result<
 pub(super) async fn settle(
     client: &ApiClient,
     bulk: u64,
-    progress: &mut output::Progress,
-) -> Result<Outcome, CliError> {
+    progress: &mut output::ProgressLine,
+) -> Result<ReplayOutcome, CliError> {
     loop {
         let now = read(client, bulk, "open").await?;
         if now.open == 0 {

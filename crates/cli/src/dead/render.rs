@@ -10,8 +10,8 @@ use quittance::SystemClock;
 use quittance::gateway::plain_json;
 use quittance::lifecycle::{Money, Timestamp};
 use quittance_admin::dead::DeadLetters;
-use quittance_admin::dead_letter::{DeadLetter, UnreadDeadLetter};
-use quittance_admin::timeline::Timeline;
+use quittance_admin::dead_letter::{AnyDeadLetter, UnreadDeadLetter};
+use quittance_admin::timeline::OrderTimeline;
 use quittance_config::decimal;
 use quittance_ports::Clock;
 use std::collections::BTreeSet;
@@ -20,22 +20,22 @@ use std::fmt::Write;
 /// How many are requested at once.
 const PAGE: usize = 200;
 
-pub(super) fn key_of(letter: &DeadLetter) -> &str {
+pub(super) fn key_of(letter: &AnyDeadLetter) -> &str {
     match letter {
-        DeadLetter::Read(letter) => &letter.found.order.key,
-        DeadLetter::Unread(letter) => &letter.key,
+        AnyDeadLetter::Read(letter) => &letter.found.order.key,
+        AnyDeadLetter::Unread(letter) => &letter.key,
     }
 }
 
-pub(super) fn why_of(letter: &DeadLetter) -> &str {
+pub(super) fn why_of(letter: &AnyDeadLetter) -> &str {
     match letter {
-        DeadLetter::Read(letter) => &letter.why,
-        DeadLetter::Unread(letter) => &letter.why,
+        AnyDeadLetter::Read(letter) => &letter.why,
+        AnyDeadLetter::Unread(letter) => &letter.why,
     }
 }
 
-pub(super) const fn is_unreadable(letter: &DeadLetter) -> bool {
-    matches!(letter, DeadLetter::Unread(_))
+pub(super) const fn is_unreadable(letter: &AnyDeadLetter) -> bool {
+    matches!(letter, AnyDeadLetter::Unread(_))
 }
 
 async fn page(client: &ApiClient, query: &str, limit: usize, after: &str) -> Result<DeadLetters, CliError> {
@@ -48,7 +48,7 @@ async fn pages(
     client: &ApiClient,
     query: &str,
     limit: usize,
-    mut each: impl FnMut(&[DeadLetter]) -> Result<(), CliError>,
+    mut each: impl FnMut(&[AnyDeadLetter]) -> Result<(), CliError>,
 ) -> Result<usize, CliError> {
     let (mut seen, mut after) = (0, String::new());
     loop {
@@ -110,11 +110,11 @@ struct Table {
 }
 
 impl Table {
-    fn rows(&mut self, letters: &[DeadLetter]) -> String {
+    fn rows(&mut self, letters: &[AnyDeadLetter]) -> String {
         let mut lines = String::new();
         self.tenants.extend(letters.iter().filter_map(|letter| match letter {
-            DeadLetter::Read(letter) => Some(letter.found.tenant.clone()),
-            DeadLetter::Unread(_) => None,
+            AnyDeadLetter::Read(letter) => Some(letter.found.tenant.clone()),
+            AnyDeadLetter::Unread(_) => None,
         }));
         let has_tenants = self.tenants.len() > 1;
         if !letters.is_empty() && self.has_heading_with_tenants != Some(has_tenants) {
@@ -135,11 +135,11 @@ fn column(is_there: bool, tenant: &str) -> String {
     if is_there { format!("{:<16}", cut(&harmless(tenant), 14)) } else { String::new() }
 }
 
-fn row(lines: &mut String, letter: &DeadLetter, has_tenants: bool) {
+fn row(lines: &mut String, letter: &AnyDeadLetter, has_tenants: bool) {
     let key = short(key_of(letter));
     let letter = match letter {
-        DeadLetter::Read(letter) => letter,
-        DeadLetter::Unread(letter) => {
+        AnyDeadLetter::Read(letter) => letter,
+        AnyDeadLetter::Unread(letter) => {
             // The keys that stand for lost keys all begin with the same digits.
             let is_stand_in = key.bytes().all(|digit| digit == b'0');
             let key = if is_stand_in { &letter.key } else { key };
@@ -177,16 +177,16 @@ fn unread_as_text(letter: &UnreadDeadLetter) -> String {
 
 pub(super) async fn show(client: &ApiClient, typed: &str, as_json: bool) -> Result<Exit, CliError> {
     match find(client, typed).await? {
-        DeadLetter::Unread(letter) => output::show(as_json, &letter, || unread_as_text(&letter)),
-        DeadLetter::Read(letter) => {
+        AnyDeadLetter::Unread(letter) => output::show(as_json, &letter, || unread_as_text(&letter)),
+        AnyDeadLetter::Read(letter) => {
             let path = format!("/v1/admin/orders/{}", letter.found.order.key);
-            let timeline: Timeline = client.get(&path).await?;
+            let timeline: OrderTimeline = client.get(&path).await?;
             output::show(as_json, &timeline, || as_text(&timeline))
         }
     }
 }
 
-fn as_text(order: &Timeline) -> String {
+fn as_text(order: &OrderTimeline) -> String {
     let mut lines = String::new();
     let mut line = |name: &str, words: &str| _ = writeln!(lines, "{name:<10} {}", harmless(words));
     line("order", &order.key);
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn letter(tenant: &str) -> DeadLetter {
+    fn letter(tenant: &str) -> AnyDeadLetter {
         let letter = json!({
             "id": "1", "key": "9d".repeat(32), "kind": "turnstile", "phase": "dead", "status": "dead", "attempts": 1,
             "created_at": "", "deadline_at": "", "tenant": tenant, "site": "", "provider": "main", "cause": "deadline",

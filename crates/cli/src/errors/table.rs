@@ -8,7 +8,7 @@ use quittance_protocol::{Dialect, Protocol};
 use std::time::Duration;
 
 /// One code, as its provider means it.
-pub(super) struct Row {
+pub(super) struct ErrorRow {
     pub(super) code: String,
     pub(super) is_prefix: bool,
     /// Where it is answered, if that is known.
@@ -78,14 +78,14 @@ impl Codes {
         }
     }
 
-    pub(super) fn rows(&self) -> Vec<Row> {
+    pub(super) fn rows(&self) -> Vec<ErrorRow> {
         match self {
             Self::Classic(codes) => codes.rows().map(|row| of_classic(&row)).collect(),
             Self::Json(codes) => codes.classes().map(|(code, class)| of_json(code, class)).collect(),
         }
     }
 
-    pub(super) fn row(&self, code: &str) -> Option<Row> {
+    pub(super) fn row(&self, code: &str) -> Option<ErrorRow> {
         match self {
             Self::Classic(codes) => codes.row(code).map(|row| of_classic(&row)),
             Self::Json(codes) => codes.is_known(code).then(|| of_json(code, codes.classify(code).class)),
@@ -93,8 +93,8 @@ impl Codes {
     }
 }
 
-fn of_classic(row: &quittance_protocol::classic::code::ClassicCodeRow<'_>) -> Row {
-    Row {
+fn of_classic(row: &quittance_protocol::classic::code::ClassicCodeRow<'_>) -> ErrorRow {
+    ErrorRow {
         code: row.code.to_owned(),
         is_prefix: row.is_prefix,
         place: Some(row.place),
@@ -106,9 +106,9 @@ fn of_classic(row: &quittance_protocol::classic::code::ClassicCodeRow<'_>) -> Ro
     }
 }
 
-fn of_json(code: &str, class: FaultClass) -> Row {
+fn of_json(code: &str, class: FaultClass) -> ErrorRow {
     let listed = quittance_protocol::json::code::row(code);
-    Row {
+    ErrorRow {
         code: code.to_owned(),
         is_prefix: false,
         place: None,

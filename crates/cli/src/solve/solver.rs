@@ -67,13 +67,13 @@ pub(super) struct Answered {
 
 /// Why there is no answer: a stable code, a sentence, and the exit code.
 #[derive(Debug)]
-pub(super) struct NoAnswer {
+pub(super) struct SolveFailure {
     code: String,
     message: String,
     exit: Exit,
 }
 
-impl NoAnswer {
+impl SolveFailure {
     fn new(code: &str, exit: Exit, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), exit }
     }
@@ -88,14 +88,14 @@ impl NoAnswer {
     }
 }
 
-impl From<SolveError> for NoAnswer {
+impl From<SolveError> for SolveFailure {
     fn from(error: SolveError) -> Self {
         let (code, exit) = outcome::code(&error);
         Self::new(code, exit, CliError::of(exit, &error).what)
     }
 }
 
-impl From<CliError> for NoAnswer {
+impl From<CliError> for SolveFailure {
     fn from(error: CliError) -> Self {
         let code = match error.exit {
             Exit::Config => "not_allowed",
@@ -106,7 +106,7 @@ impl From<CliError> for NoAnswer {
     }
 }
 
-impl From<ApiError> for NoAnswer {
+impl From<ApiError> for SolveFailure {
     fn from(error: ApiError) -> Self {
         match error {
             ApiError::Cli(error) => error.into(),
@@ -115,13 +115,13 @@ impl From<ApiError> for NoAnswer {
     }
 }
 
-impl From<NoAnswer> for CliError {
-    fn from(none: NoAnswer) -> Self {
+impl From<SolveFailure> for CliError {
+    fn from(none: SolveFailure) -> Self {
         Self::new(none.exit, none.message)
     }
 }
 
-impl NoAnswer {
+impl SolveFailure {
     /// The code that a node of this process would give for the same problem.
     fn of(Problem { code, detail, status, .. }: Problem) -> Self {
         let (code, exit) = match &*code {
@@ -215,7 +215,7 @@ impl Solver {
     }
 
     /// Places an order. It is durable when this returns.
-    pub(super) async fn place(&self, order: Order) -> Result<Placed, NoAnswer> {
+    pub(super) async fn place(&self, order: Order) -> Result<Placed, SolveFailure> {
         let draft = order.draft();
         let is_alone = draft.idempotency_key.is_none() && draft.reuse == Some(Reuse::Exclusive);
         match self {
@@ -230,7 +230,7 @@ impl Solver {
                     let what = format!(
                         "a daemon uses the store: set {TENANT_KEY} to the tenant's key, and name no tenant"
                     );
-                    return Err(NoAnswer::new("bad_request", Exit::Usage, what));
+                    return Err(SolveFailure::new("bad_request", Exit::Usage, what));
                 }
                 let order: OrderInFull = client.send(Method::POST, "/v1/orders", &body(&order)).await?;
                 let (key, origin) = (order.short.key.clone(), order.origin.name());
@@ -244,8 +244,8 @@ impl Solver {
     pub(super) async fn follow(
         &self,
         placed: &Placed,
-        progress: Option<&mut output::Progress>,
-    ) -> Result<Answered, NoAnswer> {
+        progress: Option<&mut output::ProgressLine>,
+    ) -> Result<Answered, SolveFailure> {
         match (self, &placed.state) {
             (Self::Local(local), PlacedState::Local(ticket)) => {
                 let ended = match progress {
@@ -317,8 +317,8 @@ async fn follow_at_daemon(
     client: &ApiClient,
     mut order: OrderInFull,
     origin: &str,
-    mut progress: Option<&mut output::Progress>,
-) -> Result<Answered, NoAnswer> {
+    mut progress: Option<&mut output::ProgressLine>,
+) -> Result<Answered, SolveFailure> {
     let mut reached = Instant::now();
     loop {
         match order.short.status {
@@ -327,12 +327,12 @@ async fn follow_at_daemon(
                 let answered = Answered::of_order(order, origin);
                 return answered.ok_or_else(|| client.not_understood("a solved order has no answer").into());
             }
-            _ => return Err(NoAnswer::of_ended(&order)),
+            _ => return Err(SolveFailure::of_ended(&order)),
         }
         if let Some(progress) = &mut progress {
             progress.show(&order.short.phase);
         }
-        match client.wait(&format!("/v1/orders/{}", order.short.id), WAIT).await.map_err(NoAnswer::from) {
+        match client.wait(&format!("/v1/orders/{}", order.short.id), WAIT).await.map_err(SolveFailure::from) {
             Ok(now) => (order, reached) = (now, Instant::now()),
             // The order is durable, so a daemon that is busy or restarts is asked again.
             Err(none) if none.is_passing() && reached.elapsed() < AWAY_MAX => tokio::time::sleep(PAUSE).await,

@@ -4,7 +4,7 @@ use super::must_exist;
 use crate::exit::{CliError, Exit};
 use crate::{output, place};
 use quittance::Key;
-use quittance::copy::{Copied, CopyError, Progress, copy, survey};
+use quittance::copy::{Copied, CopyError, CopyStep, copy, survey};
 use quittance_config::{StoreConfig, StoreUrl};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -79,25 +79,25 @@ pub(super) async fn run(
 
 /// Shows how far it has come, and not too often.
 struct CopyProgress {
-    line: output::Progress,
+    line: output::ProgressLine,
     last: Instant,
 }
 
 impl CopyProgress {
     fn start() -> Self {
-        Self { line: output::Progress::start("copy"), last: Instant::now() }
+        Self { line: output::ProgressLine::start("copy"), last: Instant::now() }
     }
 
-    fn show(&mut self, progress: Progress) {
+    fn show(&mut self, progress: CopyStep) {
         let span = if output::moves() { MOVED_SPAN } else { PRINTED_SPAN };
         if self.last.elapsed() < span {
             return;
         }
         self.last = Instant::now();
         self.line.tell(&match progress {
-            Progress::Copying { orders } => format!("{orders} orders"),
-            Progress::Usage { lines, of } => format!("line {lines} of {of} of the usage"),
-            Progress::Comparing { orders } => format!("{orders} orders compared"),
+            CopyStep::Copying { orders } => format!("{orders} orders"),
+            CopyStep::Usage { lines, of } => format!("line {lines} of {of} of the usage"),
+            CopyStep::Comparing { orders } => format!("{orders} orders compared"),
         });
     }
 }

@@ -7,8 +7,8 @@ use crate::pool::price_sum;
 use anstyle::Style;
 use quittance::Day;
 use quittance::lifecycle::Counters;
-use quittance_admin::usage::{Report, Row};
-use quittance_admin::usage_sums::{Sum, Sums};
+use quittance_admin::usage::{UsageGroup, UsageReport};
+use quittance_admin::usage_sums::{Sums, UsageSum};
 use std::fmt::Write;
 
 const BOLD: Style = Style::new().bold();
@@ -38,9 +38,9 @@ fn group_name(name: &str) -> String {
 /// A sum as text.
 fn cell(sums: &Sums, name: &str, not_known: &str) -> String {
     match sums.0.get(name) {
-        Some(Sum::Count(count)) => count.to_string(),
-        Some(Sum::Amount(amount)) => harmless(amount),
-        Some(Sum::NotKnown) => not_known.to_owned(),
+        Some(UsageSum::Count(count)) => count.to_string(),
+        Some(UsageSum::Amount(amount)) => harmless(amount),
+        Some(UsageSum::NotKnown) => not_known.to_owned(),
         None => "0".to_owned(),
     }
 }
@@ -50,11 +50,11 @@ fn value(sums: &Sums, name: &str) -> String {
 }
 
 fn is_empty(sums: &Sums) -> bool {
-    sums.0.values().all(|sum| !matches!(sum, Sum::Count(1..)))
+    sums.0.values().all(|sum| !matches!(sum, UsageSum::Count(1..)))
 }
 
 /// Amounts keep the currency in which they were counted.
-fn in_other_currencies(report: &Report) -> String {
+fn in_other_currencies(report: &UsageReport) -> String {
     let amounts = report
         .other_currencies
         .iter()
@@ -70,7 +70,7 @@ fn in_other_currencies(report: &Report) -> String {
     }
 }
 
-pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) -> String {
+pub(super) fn text(report: &UsageReport, from: Day, to: Day, width: Option<usize>) -> String {
     let heading = format!("{}, in UTC; money in {}\n\n", words(from, to), harmless(&report.currency));
     if is_empty(&report.all) {
         return heading + NO_ORDERS;
@@ -120,18 +120,18 @@ fn in_full(all: &Sums) -> String {
     text
 }
 
-fn rows(report: &Report) -> impl Iterator<Item = (Vec<String>, &Sums)> {
-    let names = |row: &Row| names(report, row).map(group_name).collect();
+fn rows(report: &UsageReport) -> impl Iterator<Item = (Vec<String>, &Sums)> {
+    let names = |row: &UsageGroup| names(report, row).map(group_name).collect();
     report.rows.iter().map(move |row| (names(row), &row.sums)).chain([(total(report, "total"), &report.all)])
 }
 
 /// The names of a row, in the order of the parts.
-fn names<'a>(report: &'a Report, row: &'a Row) -> impl Iterator<Item = &'a str> {
+fn names<'a>(report: &'a UsageReport, row: &'a UsageGroup) -> impl Iterator<Item = &'a str> {
     report.by.iter().map(|by| row.name(*by).unwrap_or_default())
 }
 
 /// The names of the row of totals.
-fn total(report: &Report, word: &str) -> Vec<String> {
+fn total(report: &UsageReport, word: &str) -> Vec<String> {
     let mut total = vec![String::new(); report.by.len()];
     if let Some(first) = total.first_mut() {
         word.clone_into(first);
@@ -140,7 +140,7 @@ fn total(report: &Report, word: &str) -> Vec<String> {
 }
 
 /// Names to the left, numbers to the right.
-fn table(report: &Report) -> String {
+fn table(report: &UsageReport) -> String {
     let heading: Vec<String> = report.by.iter().map(|by| by.name().to_uppercase()).collect();
     let heading = heading.into_iter().chain(LINES.map(|(_, heading, _)| heading.to_owned())).collect();
     let cells = rows(report).map(|(names, sums)| {
@@ -172,7 +172,7 @@ fn bold_heading(table: &str) -> String {
 }
 
 /// Each row as a paragraph, for narrow terminals.
-fn row_by_row(report: &Report, width: usize) -> String {
+fn row_by_row(report: &UsageReport, width: usize) -> String {
     let mut text = String::new();
     for (names, sums) in rows(report) {
         let about: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
@@ -195,7 +195,7 @@ fn row_by_row(report: &Report, width: usize) -> String {
     text
 }
 
-pub(super) fn csv(report: &Report) -> String {
+pub(super) fn csv(report: &UsageReport) -> String {
     let names: Vec<&str> =
         Counters::NAMES.iter().copied().chain(["saved_micros", "spent", "saved", "wasted_cost"]).collect();
     let currency = || [report.currency.clone()];
@@ -216,7 +216,7 @@ mod tests {
     use quittance_admin::usage::By;
     use serde_json::{Value, json};
 
-    fn read(by: &[By], all: &Value, rows: &[Value]) -> Report {
+    fn read(by: &[By], all: &Value, rows: &[Value]) -> UsageReport {
         let report = json!({
             "from": "2026-11-16", "to": "2026-11-16", "by": by, "currency": "EUR", "all": all, "rows": rows,
             "left_out": rows.len(), "other_currencies": [],
@@ -224,7 +224,7 @@ mod tests {
         serde_json::from_value(report).unwrap()
     }
 
-    fn report(by: &[By], names: &[&[&str]]) -> Report {
+    fn report(by: &[By], names: &[&[&str]]) -> UsageReport {
         let sums = |asked: u64| {
             json!({
                 "asked": asked, "joined": 3, "paid": 4, "solved": 4, "wasted": 1, "cost_micros": 11_960, "spent": "0.01196",

@@ -3,7 +3,7 @@
 use super::{BYTES, POSITIVE, REUSE, SOME, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::{HOSTS, Shape};
+use crate::shape::{HOSTS, SettingShape};
 use quittance_gateway::TenantSettings;
 
 pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
@@ -12,7 +12,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
 
 static GATEWAY: &[Setting] = rows! {
     Config:
-    "node.name" [node_name] Shape::NodeName,
+    "node.name" [node_name] SettingShape::NodeName,
         "name of this node among the nodes that share a store; absent: its host name and port";
     "listener.hosts" [hosts] HOSTS,
         "host names under which clients reach this gateway; without tenants, requests for any other host but \
@@ -29,46 +29,46 @@ static GATEWAY: &[Setting] = rows! {
         "how long a TLS handshake, a head or a body may take to arrive";
     "listener.write_wait" [listener.write_wait] POSITIVE, "how long a caller may stop reading a response";
     "listener.idle_wait" [listener.idle_wait] POSITIVE, "how long a connection may be idle between two requests";
-    "tls.listen" [tls.listen] Shape::ListenAddress,
+    "tls.listen" [tls.listen] SettingShape::ListenAddress,
         "address to listen on for https; absent: 127.0.0.1:8743 if there is a certificate, else none";
-    "tls.cert_file" [tls.cert_file] Shape::File, "certificate with its intermediate certificates, in PEM";
-    "tls.key_file" [tls.key_file] Shape::File,
+    "tls.cert_file" [tls.cert_file] SettingShape::File, "certificate with its intermediate certificates, in PEM";
+    "tls.key_file" [tls.key_file] SettingShape::File,
         "private key of the certificate, in PEM; both files are reloaded when they change";
-    "gateway.dialect" [dialect] Shape::Dialect, "dialect for callers, where neither the path nor the tenant sets it";
-    "admin.key_sha256" [] Shape::KeyHash, "hash of the operator's key, from `quittance tenant new --admin`";
-    "admin.key_env" [] Shape::Variable, "variable with the operator's key";
-    "admin.key_file" [] Shape::File, "file with the operator's key";
-    "callbacks_out.allow" [webhooks.allow] Shape::List(&Shape::Network),
+    "gateway.dialect" [dialect] SettingShape::Dialect, "dialect for callers, where neither the path nor the tenant sets it";
+    "admin.key_sha256" [] SettingShape::KeyHash, "hash of the operator's key, from `quittance tenant new --admin`";
+    "admin.key_env" [] SettingShape::Variable, "variable with the operator's key";
+    "admin.key_file" [] SettingShape::File, "file with the operator's key";
+    "callbacks_out.allow" [webhooks.allow] SettingShape::List(&SettingShape::Network),
         "hosts and networks inside your own network that webhooks may call";
     "callbacks_out.wait" [webhooks.wait] POSITIVE, "how long one webhook delivery may take";
-    "log.level" [log.level] Shape::OneOf(&["error", "warn", "info", "debug", "trace"]),
+    "log.level" [log.level] SettingShape::OneOf(&["error", "warn", "info", "debug", "trace"]),
         "what `serve` logs on standard error; never a secret";
-    "log.format" ["text"] Shape::OneOf(&["text", "json"]), "text for people, or one JSON object per line";
-    "traces.url" [traces] Shape::WebAddress,
+    "log.format" ["text"] SettingShape::OneOf(&["text", "json"]), "text for people, or one JSON object per line";
+    "traces.url" [traces] SettingShape::WebAddress,
         "OpenTelemetry collector that takes traces over HTTP, such as \"http://127.0.0.1:4318\"; absent: no traces";
 };
 
 static TENANTS: &[Setting] = rows! {
     TenantSettings:
-    "tenant.*.name" [] Shape::Label, "name of the tenant, here and in the usage";
-    "tenant.*.key_sha256" [] Shape::KeyHash, "hash of the tenant's key, from `quittance tenant new`";
-    "tenant.*.key_env" [] Shape::Variable, "variable with the tenant's key";
-    "tenant.*.key_file" [] Shape::File, "file with the tenant's key";
+    "tenant.*.name" [] SettingShape::Label, "name of the tenant, here and in the usage";
+    "tenant.*.key_sha256" [] SettingShape::KeyHash, "hash of the tenant's key, from `quittance tenant new`";
+    "tenant.*.key_env" [] SettingShape::Variable, "variable with the tenant's key";
+    "tenant.*.key_file" [] SettingShape::File, "file with the tenant's key";
     "tenant.*.hosts" [] HOSTS,
         "page hosts that the tenant may automate, of those in targets.allow; absent: all of them";
-    "tenant.*.kinds" [kinds] Shape::List(&Shape::Kind), "kinds that the tenant may order; absent: all";
+    "tenant.*.kinds" [kinds] SettingShape::List(&SettingShape::Kind), "kinds that the tenant may order; absent: all";
     "tenant.*.reuse" [reuse] REUSE, "overrides reuse.default for orders of this tenant";
-    "tenant.*.rate" [rate] Shape::Rate,
+    "tenant.*.rate" [rate] SettingShape::Rate,
         "orders that the tenant may place per unit of time, on each node separately; absent: 100 a second, 2500 at \
          once";
     "tenant.*.open_max" [open_max] SOME,
         "orders of the tenant that may be open at once, on all nodes together; exact also under concurrency. A new \
          order needs a place, and so does an order that has ended or was cancelled and is placed again; an operator's \
          replay needs none. Places that a killed node has leased are free again after 30 s; absent: 5000";
-    "tenant.*.balance" [sees_balance] Shape::Flag,
+    "tenant.*.balance" [sees_balance] SettingShape::Flag,
         "whether the tenant may see the balance of the provider's account, and so what all tenants spend; absent: it \
          sees 10";
-    "tenant.*.dialect" [dialect] Shape::Dialect, "overrides gateway.dialect for this tenant";
-    "tenant.*.webhook_secret_env" [] Shape::Variable, "variable with the secret that signs the tenant's webhooks";
-    "tenant.*.webhook_secret_file" [] Shape::File, "file with the secret that signs the tenant's webhooks";
+    "tenant.*.dialect" [dialect] SettingShape::Dialect, "overrides gateway.dialect for this tenant";
+    "tenant.*.webhook_secret_env" [] SettingShape::Variable, "variable with the secret that signs the tenant's webhooks";
+    "tenant.*.webhook_secret_file" [] SettingShape::File, "file with the secret that signs the tenant's webhooks";
 };

@@ -3,62 +3,62 @@
 use super::{ANY, BYTES, POSITIVE, count, duration, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::{HOSTS, Shape};
-use crate::value::{Field, Value};
+use crate::shape::{HOSTS, SettingShape};
+use crate::value::{SettingField, SettingValue};
 use quittance_lifecycle::Signal;
 use quittance_lifecycle::fault::FaultClass as Class;
 use quittance_lifecycle::terms::TIMEOUT_MAX;
 use std::time::Duration;
 
-const DEADLINE: Shape = duration(Duration::from_secs(1), TIMEOUT_MAX);
-const RETRIES: Shape = count(0, 100);
+const DEADLINE: SettingShape = duration(Duration::from_secs(1), TIMEOUT_MAX);
+const RETRIES: SettingShape = count(0, 100);
 /// A retry that costs nothing may be repeated until the order's deadline.
-const FREE_RETRIES: Shape = RETRIES.or("deadline");
+const FREE_RETRIES: SettingShape = RETRIES.or("deadline");
 /// What is permanent is never retried: that is a promise, not a setting. The names are there to say so.
-const NEVER: Shape = count(0, 0);
+const NEVER: SettingShape = count(0, 0);
 
-pub(crate) fn limit(config: &Config, signal: impl Into<Signal>) -> Option<Value> {
+pub(crate) fn limit(config: &Config, signal: impl Into<Signal>) -> Option<SettingValue> {
     config.policy.faults.rule(signal).limit.value()
 }
 
-pub(crate) fn set_limit(config: &mut Config, signal: impl Into<Signal>, value: &Value) {
+pub(crate) fn set_limit(config: &mut Config, signal: impl Into<Signal>, value: &SettingValue) {
     let signal = signal.into();
     let mut rule = config.policy.faults.rule(signal);
-    rule.limit = Field::of(value);
+    rule.limit = SettingField::of(value);
     config.policy.faults.set(signal, rule);
 }
 
 pub(super) static ROWS: &[Setting] = rows! {
     Config:
-    "listen" [listen] Shape::ListenAddress, "address to listen on, for callbacks and callers";
-    "public_url" [public_url] Shape::WebAddress,
+    "listen" [listen] SettingShape::ListenAddress, "address to listen on, for callbacks and callers";
+    "public_url" [public_url] SettingShape::WebAddress,
         "address at which the provider can call this node; absent: polling only, and an order whose submit got no \
          reply is submitted again and may be paid twice (see retry.unsettled_doubt)";
-    "callback_secret_env" [] Shape::Variable, "variable with the secret that signs callback addresses";
-    "callback_secret_file" [] Shape::File,
+    "callback_secret_env" [] SettingShape::Variable, "variable with the secret that signs callback addresses";
+    "callback_secret_file" [] SettingShape::File,
         "file with the secret that signs callback addresses; neither: created at the first start and kept in the \
          store";
-    "store.url" ["embedded:./quittance-data"] Shape::StoreUrl,
+    "store.url" ["embedded:./quittance-data"] SettingShape::StoreUrl,
         "where orders are kept; a relative folder is relative to the config file. Several nodes can share Redis or \
          PostgreSQL";
-    "store.password_env" [] Shape::Variable,
+    "store.password_env" [] SettingShape::Variable,
         "variable with the store's password; the URL may contain it only if the URL comes from the environment";
-    "store.password_file" [] Shape::File, "file with the store's password";
-    "store.ca_file" [] Shape::File, "PEM file with the certificate authority of the store's certificate";
-    "store.listen_url" [] Shape::PostgresUrl,
+    "store.password_file" [] SettingShape::File, "file with the store's password";
+    "store.ca_file" [] SettingShape::File, "PEM file with the certificate authority of the store's certificate";
+    "store.listen_url" [] SettingShape::PostgresUrl,
         "for PostgreSQL behind a pooler: its direct address, for the one connection that uses LISTEN";
-    "store.migrate" [true] Shape::Flag,
+    "store.migrate" [true] SettingShape::Flag,
         "whether `serve`, `solve`, `dead replay` and `store copy` (in TO) migrate PostgreSQL's tables; other commands \
          never do, `quittance store migrate` always does";
-    "store.home" [] Shape::Folder,
+    "store.home" [] SettingShape::Folder,
         "local folder of a node on a shared store, for callbacks that come while the store is down; absent: \
          quittance-data next to the config file";
     "store.keep" [policy.keep] ANY, "how long a settled order is kept after its answer has expired";
     "store.spill_max" [spill_bytes_max] BYTES,
         "largest size of the spill (callbacks that came while the store was down), in bytes";
     "targets.allow" [targets.allow] HOSTS, "page hosts that may be automated";
-    "targets.images" [targets.images] Shape::Flag, "whether orders without a page, such as images, are accepted";
-    "targets.undescribed" [targets.undescribed] Shape::Flag,
+    "targets.images" [targets.images] SettingShape::Flag, "whether orders without a page, such as images, are accepted";
+    "targets.undescribed" [targets.undescribed] SettingShape::Flag,
         "whether orders of kinds that `quittance kinds` does not list are accepted; absent: only if there are no \
          tenants";
     "targets.vendors.*" [] HOSTS,
@@ -87,13 +87,13 @@ pub(super) static ROWS: &[Setting] = rows! {
     "timing.p50" [policy.pace.p50] POSITIVE, "half of the answers take no longer; for kinds that are not described";
     "timing.p95" [policy.pace.p95] POSITIVE, "19 of 20 answers take no longer";
     "timing.p99" [policy.pace.p99] POSITIVE, "99 of 100 answers take no longer";
-    "retry.preset" ["patient"] Shape::OneOf(&["patient", "standard", "conservative", "aggressive"]),
+    "retry.preset" ["patient"] SettingShape::OneOf(&["patient", "standard", "conservative", "aggressive"]),
         "named set of the pauses and limits below; single settings override it";
     "retry.base" [policy.backoff.base] POSITIVE, "first pause before a retry; each next pause is twice as long";
     "retry.cap" [policy.backoff.cap] POSITIVE, "longest pause before a retry";
     "retry.jitter" [policy.backoff.jitter] ANY.or("full"),
         "random time added to a pause, uniform from zero to this; `full`: the whole pause is random";
-    "retry.unsettled_doubt" [policy.unsettled_doubt] Shape::OneOf(&["resubmit", "dead_letter"]),
+    "retry.unsettled_doubt" [policy.unsettled_doubt] SettingShape::OneOf(&["resubmit", "dead_letter"]),
         "what to do with an attempt in doubt that no callback can settle";
     "retry.limits.busy" [limit(Class::Busy)] FREE_RETRIES,
         "retries of an order when the provider is busy; `deadline`: until the order's deadline";

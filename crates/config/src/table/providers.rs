@@ -3,11 +3,11 @@
 use super::{ANY, BYTES, POSITIVE, REUSE, SECOND_OR_MORE, SOME, count, row, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::Shape;
+use crate::shape::SettingShape;
 use quittance::ProviderSettings;
 use quittance_engine::{Settings, Throttle};
 
-const BATCH: Shape = count(1, 1000);
+const BATCH: SettingShape = count(1, 1000);
 const OVERRIDES: &str = "overrides provider_rules for this provider";
 
 pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
@@ -28,7 +28,7 @@ throttle! {
     "trip_at" [trip_at] SOME,
         "failed submits in a row that trip the circuit breaker; for all tenants only if submits of several fail";
     "probe" [probe] POSITIVE, "how long one order may probe the provider while the others wait";
-    "retry_share" [retry_share] Shape::Ratio, "most retries, as a ratio of first submits";
+    "retry_share" [retry_share] SettingShape::Ratio, "most retries, as a ratio of first submits";
     "retry_burst" [retry_burst] SOME, "retries that may come at once";
     "retry_trickle" [retry_trickle] POSITIVE,
         "time after which one more retry is allowed, even without first submits";
@@ -58,7 +58,7 @@ static ENGINE: &[Setting] = rows! {
 
 static SAME_ORDER: &[Setting] = rows! {
     Config:
-    "keys.proxy_counts" [keys.proxy_counts] Shape::Flag,
+    "keys.proxy_counts" [keys.proxy_counts] SettingShape::Flag,
         "whether orders through different proxies are different orders";
     "keys.window" [keys.window] POSITIVE,
         "orders that are equal but placed in different time windows of this length are different orders; absent: no \
@@ -76,23 +76,23 @@ static KINDS: &[Setting] = rows! {
     "kinds.*.life" [override life] SECOND_OR_MORE.or("forever"), "how long an answer of this kind is good after the solve";
     "kinds.*.margin" [override margin] ANY,
         "life that a reused answer (cached, or from the stock) must have left when it is handed out";
-    "kinds.*.single_use" [override single_use] Shape::Flag, "whether a site accepts an answer only once";
+    "kinds.*.single_use" [override single_use] SettingShape::Flag, "whether a site accepts an answer only once";
     "kinds.*.p50" [override pace.p50] POSITIVE, "half of the answers take no longer; used until measured times are known";
     "kinds.*.p95" [override pace.p95] POSITIVE, "19 of 20 answers take no longer";
     "kinds.*.p99" [override pace.p99] POSITIVE, "99 of 100 answers take no longer";
-    "kinds.*.new" [false] Shape::Flag,
+    "kinds.*.new" [false] SettingShape::Flag,
         "true: adds a kind that Quittance does not know; without it, an unknown name is an error";
 };
 
 static PROVIDERS: &[Setting] = rows! {
     ProviderSettings:
-    "provider.*.name" [] Shape::Label, "name of the provider, here and in the usage";
-    "provider.*.protocol" ["classic"] Shape::OneOf(&["classic", "json"]),
+    "provider.*.name" [] SettingShape::Label, "name of the provider, here and in the usage";
+    "provider.*.protocol" ["classic"] SettingShape::OneOf(&["classic", "json"]),
         "wire protocol: `in.php` and `res.php`, or `createTask` and `getTaskResult`";
-    "provider.*.profile" [] Shape::Dialect, "dialect: which service this is, or is a clone of";
-    "provider.*.url" [] Shape::WebAddress, "base address of `in.php` or `createTask`";
-    "provider.*.key_env" [] Shape::Variable, "variable with the provider's key";
-    "provider.*.key_file" [] Shape::File, "file with the provider's key";
+    "provider.*.profile" [] SettingShape::Dialect, "dialect: which service this is, or is a clone of";
+    "provider.*.url" [] SettingShape::WebAddress, "base address of `in.php` or `createTask`";
+    "provider.*.key_env" [] SettingShape::Variable, "variable with the provider's key";
+    "provider.*.key_file" [] SettingShape::File, "file with the provider's key";
     "provider.*.connect_wait" [connect_timeout] POSITIVE,
         "how long connecting may take; nothing has been sent, so nothing is in doubt";
     "provider.*.reply_wait" [submit_timeout] POSITIVE,
@@ -107,14 +107,14 @@ static PROVIDERS: &[Setting] = rows! {
     "provider.*.reply_bytes_max" [response_bytes_max] BYTES, "largest reply, in bytes";
     "provider.*.idle_wait" [idle_max] ANY, "how long an idle connection can be reused";
     "provider.*.idle_connections_max" [idle_connections_max] SOME, "idle connections that are kept";
-    "provider.*.ca_file" [] Shape::File, "PEM file with certificates to trust in addition to the usual ones";
+    "provider.*.ca_file" [] SettingShape::File, "PEM file with certificates to trust in addition to the usual ones";
 };
 
 static PROVIDER_TABLES: &[Setting] = rows! {
     ProviderSettings:
-    "provider.*.faults.*" [] Shape::FaultClass, "fault class of this error code of the provider";
-    "provider.*.prices.*" [] Shape::Money, "overrides `prices` for this provider";
-    "provider.*.currency" [] Shape::Currency,
+    "provider.*.faults.*" [] SettingShape::FaultClass, "fault class of this error code of the provider";
+    "provider.*.prices.*" [] SettingShape::Money, "overrides `prices` for this provider";
+    "provider.*.currency" [] SettingShape::Currency,
         "currency of the account; amounts that were counted in another currency keep it. Absent: USD, and RUB at \
          rucaptcha.com";
 };

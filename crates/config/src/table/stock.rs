@@ -3,12 +3,12 @@
 use super::{POSITIVE, SECOND_OR_MORE, count, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::Shape;
+use crate::shape::SettingShape;
 use quittance::{LifeRule, PoolSpec};
 use quittance_ports::SIZE_MAX;
 
-const SIZE: Shape = count(1, SIZE_MAX as u64);
-const DAYS: Shape = count(1, 3660);
+const SIZE: SettingShape = count(1, SIZE_MAX as u64);
+const DAYS: SettingShape = count(1, 3660);
 
 pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
     [POOLS, LIFETIMES, USAGE].into_iter().flatten()
@@ -16,28 +16,28 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
 
 static POOLS: &[Setting] = rows! {
     PoolSpec:
-    "pools.*.tenant" [] Shape::Label,
+    "pools.*.tenant" [] SettingShape::Label,
         "tenant whose orders the pool serves; absent: the only tenant, or all callers if there are no tenants";
-    "pools.*.kind" [] Shape::Kind, "kind of captcha that the pool keeps; its answers must be single-use";
-    "pools.*.service_level" [] Shape::Ratio,
+    "pools.*.kind" [] SettingShape::Kind, "kind of captcha that the pool keeps; its answers must be single-use";
+    "pools.*.service_level" [] SettingShape::Ratio,
         "ratio of orders that the stock should serve, such as 0.95; the pool sizes itself. Either this or `size`";
     "pools.*.size" [] SIZE, "number of answers to keep, as long as there is demand. Either this or `service_level`";
-    "pools.*.budget_per_hour" [budget] Shape::Money,
+    "pools.*.budget_per_hour" [budget] SettingShape::Money,
         "most that the pool plans to spend per clock hour, in UTC; absent: no limit of its own";
-    "pools.*.hours" [hours] Shape::List(&Shape::Hours),
+    "pools.*.hours" [hours] SettingShape::List(&SettingShape::Hours),
         "times of day, in UTC, during which the pool is filled; absent: always";
     "pools.*.min_life" [min_life] POSITIVE,
         "life that an answer must have left when it is handed out; absent: the kind's margin";
-    "pools.*.enabled" [is_on] Shape::Flag, "false: the pool is kept but buys nothing";
-    "pools.*.params.*" [] Shape::Text,
+    "pools.*.enabled" [is_on] SettingShape::Flag, "false: the pool is kept but buys nothing";
+    "pools.*.params.*" [] SettingShape::Text,
         "parameter of the orders that the pool places, named as in `quittance kinds KIND`";
 };
 
 static LIFETIMES: &[Setting] = rows! {
     LifeRule:
-    "lifetimes.*.kind" [kind] Shape::Kind, "kind that the rule is for; absent: all kinds whose answers expire";
-    "lifetimes.*.host" [site] Shape::Host, "page host that the rule is for; absent: all";
-    "lifetimes.*.provider" [] Shape::Label,
+    "lifetimes.*.kind" [kind] SettingShape::Kind, "kind that the rule is for; absent: all kinds whose answers expire";
+    "lifetimes.*.host" [site] SettingShape::Host, "page host that the rule is for; absent: all";
+    "lifetimes.*.provider" [] SettingShape::Label,
         "provider that the rule is for: the rule applies only while that provider is in use; absent: all";
     "lifetimes.*.life" [life] SECOND_OR_MORE, "how long such an answer is good after the solve";
     "lifetimes.*.margin" [margin] POSITIVE,
@@ -49,7 +49,7 @@ static USAGE: &[Setting] = rows! {
     "usage.detail_days" [usage_days] DAYS,
         "days for which the usage names each site; older days keep one row for all sites";
     "usage.sum_days" [sums_days] DAYS, "days for which usage is kept, including the days in detail";
-    "prices.*" [] Shape::Money,
+    "prices.*" [] SettingShape::Money,
         "price of an answer of this kind, where the provider does not report one: callbacks never do, and some \
          services never do. Overrides the built-in price list of the service";
 };

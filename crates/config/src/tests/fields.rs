@@ -3,9 +3,9 @@
 use super::Config;
 use super::place::Place;
 use crate::setting::{Defaults, row};
-use crate::shape::{Shape, signal_word};
+use crate::shape::{SettingShape, signal_word};
 use crate::table::settings;
-use crate::value::Value;
+use crate::value::SettingValue;
 use quittance::ProviderSettings;
 use quittance_engine::{Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
@@ -144,19 +144,21 @@ fn of_policy(fields: &mut Fields, policy: Policy) {
 /// The value next to the default, as words.
 fn changed(path: &str) -> String {
     match row(path).default(&Defaults::of(Preset::Patient)) {
-        Some(Value::Duration(duration)) => format!("{}ms", (duration + Duration::from_millis(1)).as_millis()),
-        Some(Value::Count(count)) => (count + 1).to_string(),
-        Some(Value::Ratio(ratio)) => Value::Ratio(ratio + 1).to_string(),
-        Some(Value::Flag(flag)) => (!flag).to_string(),
-        Some(Value::List(_)) => "x.org".into(),
-        Some(Value::Text(text)) => match row(path).shape {
-            Shape::OneOf(words) => (*words.iter().find(|word| **word != text).unwrap()).into(),
-            Shape::Count { .. } => "7".into(),
-            Shape::Duration { .. } => "7s".into(),
+        Some(SettingValue::Duration(duration)) => {
+            format!("{}ms", (duration + Duration::from_millis(1)).as_millis())
+        }
+        Some(SettingValue::Count(count)) => (count + 1).to_string(),
+        Some(SettingValue::Ratio(ratio)) => SettingValue::Ratio(ratio + 1).to_string(),
+        Some(SettingValue::Flag(flag)) => (!flag).to_string(),
+        Some(SettingValue::List(_)) => "x.org".into(),
+        Some(SettingValue::Text(text)) => match row(path).shape {
+            SettingShape::OneOf(words) => (*words.iter().find(|word| **word != text).unwrap()).into(),
+            SettingShape::Count { .. } => "7".into(),
+            SettingShape::Duration { .. } => "7s".into(),
             shape => panic!("{path}: what else could {shape:?} be?"),
         },
-        Some(Value::Money(amount)) => Value::Money(Money(amount.0 + 1)).to_string(),
-        None if row(path).shape == Shape::Flag => "false".into(),
+        Some(SettingValue::Money(amount)) => SettingValue::Money(Money(amount.0 + 1)).to_string(),
+        None if row(path).shape == SettingShape::Flag => "false".into(),
         None => "7s".into(),
     }
 }
@@ -164,7 +166,7 @@ fn changed(path: &str) -> String {
 #[test]
 fn every_field_has_a_name_that_moves_it_and_nothing_else() {
     let usual = fields(&Place::empty().load().unwrap());
-    let is_fixed = |path: &str| row(path).shape == Shape::Count { least: 0, most: 0, or: None };
+    let is_fixed = |path: &str| row(path).shape == SettingShape::Count { least: 0, most: 0, or: None };
     for (path, _) in usual.iter().filter(|(path, _)| !is_fixed(path)) {
         let flag = format!("{path}={}", changed(path));
         let config = Place::empty().set(&[&flag]).load().unwrap_or_else(|error| panic!("{error}"));

@@ -2,29 +2,29 @@
 
 use super::place::Place;
 use crate::name::Name;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use crate::setting::{Defaults, setting};
-use crate::shape::{HOSTS, Shape};
+use crate::shape::{HOSTS, SettingShape};
 use crate::table::settings;
-use crate::value::Value;
+use crate::value::SettingValue;
 use quittance_lifecycle::Preset;
 
 /// A value of the right shape, as words.
-fn example(shape: Shape, default: Option<Value>, file: &str) -> String {
+fn example(shape: SettingShape, default: Option<SettingValue>, file: &str) -> String {
     match (default, shape) {
-        (Some(Value::List(_)), _) | (_, HOSTS) => "a.org,*.b.org".into(),
-        (None, Shape::OneOf(words)) => words[0].into(),
-        (None, Shape::Dialect) => "capsolver".into(),
-        (None, Shape::ListenAddress) => "127.0.0.1:0".into(),
-        (None, Shape::KeyHash) => "0f".repeat(32),
-        (Some(Value::Text(text)), _) => text,
+        (Some(SettingValue::List(_)), _) | (_, HOSTS) => "a.org,*.b.org".into(),
+        (None, SettingShape::OneOf(words)) => words[0].into(),
+        (None, SettingShape::Dialect) => "capsolver".into(),
+        (None, SettingShape::ListenAddress) => "127.0.0.1:0".into(),
+        (None, SettingShape::KeyHash) => "0f".repeat(32),
+        (Some(SettingValue::Text(text)), _) => text,
         (Some(value), _) => value.to_string().replace('"', ""),
-        (None, Shape::WebAddress) => "https://q.example.com".into(),
-        (None, Shape::Currency) => "EUR".into(),
-        (None, Shape::Variable) => "SOME_SECRET".into(),
-        (None, Shape::File) => file.into(),
-        (None, Shape::PostgresUrl) => "postgres://h/db".into(),
-        (None, Shape::Flag) => "false".into(),
+        (None, SettingShape::WebAddress) => "https://q.example.com".into(),
+        (None, SettingShape::Currency) => "EUR".into(),
+        (None, SettingShape::Variable) => "SOME_SECRET".into(),
+        (None, SettingShape::File) => file.into(),
+        (None, SettingShape::PostgresUrl) => "postgres://h/db".into(),
+        (None, SettingShape::Flag) => "false".into(),
         (None, _) => "7s".into(),
     }
 }
@@ -48,14 +48,14 @@ fn every_setting_can_come_through_the_environment_and_through_a_flag() {
         let by_env = by_env.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(
             by_env.effective.get(&row.name()).unwrap().origin,
-            Origin::Variable(variable),
+            SettingOrigin::Variable(variable),
             "{}",
             row.path
         );
         let flag = format!("{}={words}", row.path);
         let by_flag = start().set(&[&flag]).load().unwrap_or_else(|error| panic!("{error}"));
         let (by_env, by_flag) = (by_env.effective.get(&row.name()), by_flag.effective.get(&row.name()));
-        assert_eq!(by_flag.unwrap().origin, Origin::Flag);
+        assert_eq!(by_flag.unwrap().origin, SettingOrigin::Flag);
         assert_eq!(by_flag.unwrap().value, by_env.unwrap().value);
     }
 }

@@ -4,7 +4,7 @@
 use super::AppState;
 use super::caller::{Id, Tenanted, Watcher};
 use super::errors::{not_seen, store_problem};
-use super::order_view::{Change, Source};
+use super::order_view::{Source, StreamedChange};
 use super::problem::Refused;
 use crate::orders::is_placed_by;
 use crate::problems;
@@ -54,7 +54,7 @@ pub(super) struct OrderEvent {
 pub(super) struct ChangeEvent {
     #[schema(pattern = "^(change|lagged)$")]
     event: String,
-    /// A Change as JSON; after missed changes, `missed`: their number for the operator, null for a tenant.
+    /// A change as JSON; after missed changes, `missed`: their number for the operator, null for a tenant.
     data: String,
 }
 
@@ -102,7 +102,7 @@ pub(super) async fn watch_one(
     get, path = "/v1/events", operation_id = "watchOrders", tag = "events",
     responses(
         (status = 200, body = ChangeEvent, content_type = "text/event-stream",
-            description = "Events `change`, each with a Change as its data, and `lagged`. The stream has no end."),
+            description = "Events `change`, each with a `StreamedChange` as its data, and `lagged`. The stream has no end."),
         EventProblems,
     ),
     security(("bearer" = []), ("api_key" = [])),
@@ -144,7 +144,10 @@ impl ChangeEvents {
         loop {
             match timeout(KEEP_ALIVE, self.commits.recv()).await {
                 Ok(Ok(order)) if self.tenant.as_ref().is_none_or(|tenant| is_placed_by(&order, tenant)) => {
-                    return Some(event("change", &Change::of(&order, self.state.orders.clock().now())));
+                    return Some(event(
+                        "change",
+                        &StreamedChange::of(&order, self.state.orders.clock().now()),
+                    ));
                 }
                 Ok(Ok(_)) => {}
                 Ok(Err(RecvError::Lagged(missed))) => {

@@ -143,7 +143,7 @@ pub struct OrderInFull {
 
 /// A change of an order, in a stream of many orders.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Change {
+pub(super) struct StreamedChange {
     id: String,
     kind: String,
     phase: &'static str,
@@ -287,7 +287,7 @@ impl OrderInFull {
     }
 }
 
-impl Change {
+impl StreamedChange {
     pub(super) fn of(order: &Order, now: Timestamp) -> Self {
         let at = order.timeline.entries.last().map_or(order.placed, |entry| entry.at);
         Self {

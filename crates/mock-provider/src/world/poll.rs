@@ -7,7 +7,7 @@ use super::{
 };
 use crate::answer::MockAnswer;
 use crate::json::{self, MockDialect};
-use crate::ledger::{Report, count};
+use crate::ledger::{MockReport, count};
 use crate::pingback::{PingbackAddress, Words};
 use crate::reply::{Classic, MockReply, NOT_READY};
 use crate::script::FaultAction;
@@ -37,8 +37,8 @@ impl MockWorld {
             "get" => self.read_one(now, account, arrival, plan, step, false)?,
             "get2" => self.read_one(now, account, arrival, plan, step, true)?,
             "getbalance" => step.format.balance(self.accounts[account].balance_micros),
-            "reportgood" => self.report(now, account, arrival, step, Report::Good)?,
-            "reportbad" => self.report(now, account, arrival, step, Report::Bad)?,
+            "reportgood" => self.report(now, account, arrival, step, MockReport::Good)?,
+            "reportbad" => self.report(now, account, arrival, step, MockReport::Bad)?,
             "threadsinfo" if self.settings.profile == MockClassicDialect::CaptchaAi => {
                 let (threads, working) = (self.accounts[account].threads, self.accounts[account].open);
                 let format = step.format.classic()?;
@@ -157,7 +157,7 @@ impl MockWorld {
         account: usize,
         arrival: &ReadRequest,
         step: &RequestStep,
-        report: Report,
+        report: MockReport,
     ) -> Result<MockReply, String> {
         let refused = match self.settings.profile {
             MockClassicDialect::TwoCaptcha => "REPORT_NOT_RECORDED",
@@ -183,13 +183,14 @@ impl MockWorld {
         }
         let complains_too_often =
             account.solved >= REPORTS_COUNT_FROM && (account.bad_reports + 1) * 10 > account.solved * 4;
-        if now >= task.solves_at.saturating_add(window) || (report == Report::Bad && complains_too_often) {
+        if now >= task.solves_at.saturating_add(window) || (report == MockReport::Bad && complains_too_often)
+        {
             return Err(refused.to_owned());
         }
         task.reported = Some(report);
         match report {
-            Report::Good => self.totals.reported_good += 1,
-            Report::Bad => {
+            MockReport::Good => self.totals.reported_good += 1,
+            MockReport::Bad => {
                 self.totals.reported_bad += 1;
                 account.bad_reports += 1;
                 if profile == MockClassicDialect::TwoCaptcha {

@@ -4,7 +4,7 @@ use super::{MockTask, MockWorld, TaskOutcome, is_gone};
 use crate::faults::Faults;
 use crate::json::MockDialect;
 use crate::ledger::{Ledger, LedgerTask, MockState, TaskState, Totals};
-use crate::script::{BadScript, Rule, RuleScript};
+use crate::script::{BadScript, RuleScript, ScriptRule};
 use crate::world::AccountChange;
 use std::collections::BTreeMap;
 
@@ -99,11 +99,11 @@ impl MockWorld {
         self.faults = faults;
     }
 
-    pub(crate) fn rules(&self) -> Vec<Rule> {
+    pub(crate) fn rules(&self) -> Vec<ScriptRule> {
         self.script.rules()
     }
 
-    pub(crate) fn set_script(&mut self, rules: Vec<Rule>) -> Result<(), BadScript> {
+    pub(crate) fn set_script(&mut self, rules: Vec<ScriptRule>) -> Result<(), BadScript> {
         self.script = RuleScript::new(rules)?;
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use crate::wire::{HttpReply, MockClient, TURNSTILE, open, quick, request};
 use quittance_mock_provider::{
-    DEMO_KEY, FaultAction, Faults, Ledger, MockClassicDialect, MockKey, MockProvider, MockState, Rule,
-    RulePlace, Settings,
+    DEMO_KEY, FaultAction, Faults, Ledger, MockClassicDialect, MockKey, MockProvider, MockState, RulePlace,
+    ScriptRule, Settings,
 };
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ async fn a_script_is_set_and_read_back() {
     let wrong = put(&client, "/mock/script", &json!([{"on": "pingback", "do": {"html": {}}}])).await;
     assert_eq!(wrong.status, 400);
     assert!(wrong.text().contains("cannot be done"), "{}", wrong.text());
-    let script = vec![Rule::always(RulePlace::Submit, FaultAction::Lost)];
+    let script = vec![ScriptRule::always(RulePlace::Submit, FaultAction::Lost)];
     let refused = MockProvider::start(Settings { script, ..Settings::default() }).await;
     assert_eq!(refused.expect_err("a script that cannot be done").kind(), std::io::ErrorKind::InvalidInput);
 }

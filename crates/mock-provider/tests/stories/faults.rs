@@ -2,20 +2,20 @@
 
 use crate::wire::{LIMIT, MockClient, TURNSTILE, open, quick, v2};
 use quittance_mock_provider::{
-    DEMO_KEY, FaultAction, Faults, Ledger, MockClassicDialect, Rule, RulePlace, Settings, WireFaults,
+    DEMO_KEY, FaultAction, Faults, Ledger, MockClassicDialect, RulePlace, ScriptRule, Settings, WireFaults,
 };
 use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
-async fn with(rules: Vec<Rule>) -> MockClient {
+async fn with(rules: Vec<ScriptRule>) -> MockClient {
     let client = quick(MockClassicDialect::TwoCaptcha).await;
     client.mock.script(rules).expect("a good script");
     client
 }
 
 async fn first_submit(action: FaultAction) -> (MockClient, io::Result<crate::wire::HttpReply>) {
-    let client = with(vec![Rule::nth(RulePlace::Submit, 1, action)]).await;
+    let client = with(vec![ScriptRule::nth(RulePlace::Submit, 1, action)]).await;
     let reply = client.submit(TURNSTILE).await;
     (client, reply)
 }
@@ -36,7 +36,7 @@ async fn a_lost_reply_is_paid_for_and_a_lost_request_is_not() {
 
 #[tokio::test]
 async fn connections_end_both_by_a_reset_and_by_a_close() {
-    let client = with(vec![Rule::always(RulePlace::Submit, FaultAction::ReplyLost)]).await;
+    let client = with(vec![ScriptRule::always(RulePlace::Submit, FaultAction::ReplyLost)]).await;
     let (mut reset, mut closed) = (0, 0);
     for _ in 0..40 {
         match client.submit(TURNSTILE).await.expect_err("no answer").kind() {
@@ -101,7 +101,7 @@ async fn an_answer_can_be_late_or_never_come() {
 
 #[tokio::test]
 async fn a_client_that_hangs_up_got_no_answer() {
-    let client = with(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::Delay { ms: 1_000 })]).await;
+    let client = with(vec![ScriptRule::nth(RulePlace::Submit, 1, FaultAction::Delay { ms: 1_000 })]).await;
     tokio::select! {
         reply = client.submit(TURNSTILE) => panic!("{reply:?} came too soon"),
         () = client.until(|task| task.answer.is_some()) => {}
@@ -127,14 +127,14 @@ async fn an_answer_whose_poll_was_lost_was_not_delivered() {
     .into_iter()
     .enumerate()
     {
-        client.mock.script(vec![Rule::nth(RulePlace::Poll, 1, action)]).expect("a good script");
+        client.mock.script(vec![ScriptRule::nth(RulePlace::Poll, 1, action)]).expect("a good script");
         _ = client.poll(&poll).await;
         let entry = client.entry(&id);
         assert_eq!((entry.polls, entry.reads, entry.delivered), (nth as u64 + 1, 0, false));
     }
     client
         .mock
-        .script(vec![Rule::nth(RulePlace::Poll, 1, FaultAction::Code("ERROR_SERVER_ERROR".to_owned()))])
+        .script(vec![ScriptRule::nth(RulePlace::Poll, 1, FaultAction::Code("ERROR_SERVER_ERROR".to_owned()))])
         .expect("a good script");
     assert_eq!(client.tells(&poll).await, "ERROR_SERVER_ERROR");
     assert!(client.tells(&poll).await.starts_with("OK|"));
@@ -149,7 +149,10 @@ async fn a_batched_poll_can_have_fewer_parts_than_ids() {
     for page in ["a", "b", "c", "d"] {
         ids.push(client.finished(&v2(page)).await);
     }
-    client.mock.script(vec![Rule::nth(RulePlace::Poll, 1, FaultAction::FewerParts)]).expect("a good script");
+    client
+        .mock
+        .script(vec![ScriptRule::nth(RulePlace::Poll, 1, FaultAction::FewerParts)])
+        .expect("a good script");
     let poll = format!("action=get&ids={}", ids.join(","));
     assert_eq!(client.tells(&poll).await.split('|').count(), 2);
     assert_eq!(client.mock.totals().delivered, 2);
@@ -160,7 +163,7 @@ async fn a_batched_poll_can_have_fewer_parts_than_ids() {
 #[tokio::test]
 async fn a_rule_can_mean_one_page_also_when_its_task_is_polled() {
     let mut rule =
-        Rule::always(RulePlace::Poll, FaultAction::Code("ERROR_PROXY_CONNECTION_FAILED".to_owned()));
+        ScriptRule::always(RulePlace::Poll, FaultAction::Code("ERROR_PROXY_CONNECTION_FAILED".to_owned()));
     rule.matches.insert("pageurl".to_owned(), "https://b*".to_owned());
     let client = with(vec![rule]).await;
     let (a, b) = (client.finished(&v2("a")).await, client.finished(&v2("b")).await);
@@ -170,7 +173,8 @@ async fn a_rule_can_mean_one_page_also_when_its_task_is_polled() {
 
 #[tokio::test]
 async fn what_the_script_wants_the_answer_to_be_it_is() {
-    let client = with(vec![Rule::always(RulePlace::Submit, FaultAction::Answer("a|b".to_owned()))]).await;
+    let client =
+        with(vec![ScriptRule::always(RulePlace::Submit, FaultAction::Answer("a|b".to_owned()))]).await;
     let id = client.finished(TURNSTILE).await;
     assert_eq!(client.tells(&format!("action=get2&id={id}")).await, "OK|a|b|0.00299");
 }

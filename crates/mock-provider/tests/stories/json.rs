@@ -3,7 +3,7 @@
 use crate::wire::{HttpReply, MockClient, PingbackListener, TURNSTILE, png, quick, request};
 use base64::Engine;
 use quittance_mock_provider::{
-    AccountChange, DEMO_KEY, FaultAction, LedgerValue, MockClassicDialect, Report, Rule, RulePlace,
+    AccountChange, DEMO_KEY, FaultAction, LedgerValue, MockClassicDialect, MockReport, RulePlace, ScriptRule,
 };
 use serde_json::{Value, json};
 use std::io;
@@ -60,7 +60,7 @@ pub(crate) async fn finished(client: &MockClient, dialect: &str, task: Value) ->
 }
 
 pub(crate) fn script(client: &MockClient, place: RulePlace, action: FaultAction) {
-    client.mock.script(vec![Rule::always(place, action)]).expect("a good script");
+    client.mock.script(vec![ScriptRule::always(place, action)]).expect("a good script");
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_task_is_taken_waited_for_and_read_in_every_dialect() {
         let client = quick(MockClassicDialect::TwoCaptcha).await;
         client
             .mock
-            .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
+            .script(vec![ScriptRule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
             .expect("a good script");
         let open = create(&client, dialect, v2(dialect)).await;
         assert_eq!(open.is_u64(), dialect != "capsolver", "{open}");
@@ -310,8 +310,8 @@ async fn reports_are_counted_for_each_provider() {
     assert_eq!(report("/reportIncorrect", &bad).await, success);
     assert_eq!(report("/reportIncorrect", &bad).await["errorCode"], "ERROR_DUPLICATE_REPORT");
     let (good, bad) = (client.entry(&good.to_string()), client.entry(&bad.to_string()));
-    assert_eq!((good.reported, good.reports), (Some(Report::Good), 1));
-    assert_eq!((bad.reported, bad.reports, bad.charged), (Some(Report::Bad), 2, false));
+    assert_eq!((good.reported, good.reports), (Some(MockReport::Good), 1));
+    assert_eq!((bad.reported, bad.reports, bad.charged), (Some(MockReport::Bad), 2, false));
 
     let token = finished(&client, "anticaptcha", v2("")).await;
     let json_reply = report("/anticaptcha/reportIncorrectImageCaptcha", &token).await;
@@ -323,7 +323,7 @@ async fn reports_are_counted_for_each_provider() {
     let token = finished(&client, "capsolver", turnstile("capsolver")).await;
     let feedback = json!({"taskId": token, "result": {"invalid": true}});
     assert_eq!(ask(&client, "/capsolver/feedbackTask", feedback).await["errorId"], 0);
-    assert_eq!(client.entry(&spelled(&token)).reported, Some(Report::Bad));
+    assert_eq!(client.entry(&spelled(&token)).reported, Some(MockReport::Bad));
     let totals = client.mock.totals();
     assert_eq!((totals.reported_good, totals.reported_bad), (2, 3));
     assert_eq!((totals.actions["reportgood"], totals.actions["reportbad"]), (2, 6));

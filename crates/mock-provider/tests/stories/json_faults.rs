@@ -3,15 +3,19 @@
 use crate::json::{DIALECTS, ask, finished, post, result, script, spelled, turnstile};
 use crate::wire::{LIMIT, open, quick};
 use quittance_mock_provider::{
-    BanLimits, DEMO_KEY, FaultAction, Faults, JsonLimits, MillisRange, MockClassicDialect, Rule, RulePlace,
-    Settings, WireFaults,
+    BanLimits, DEMO_KEY, FaultAction, Faults, MillisRange, MockClassicDialect, MockJsonLimits, RulePlace,
+    ScriptRule, Settings, WireFaults,
 };
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn each_keeps_results_in_its_own_way() {
-    let instant =
-        JsonLimits { anticaptcha_result_ms: 0, capmonster_result_ms: 0, capsolver_task_ms: 0, polls_max: 9 };
+    let instant = MockJsonLimits {
+        anticaptcha_result_ms: 0,
+        capmonster_result_ms: 0,
+        capsolver_task_ms: 0,
+        polls_max: 9,
+    };
     let client = open(Settings { json: instant, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     for (dialect, code) in [
         ("anticaptcha", "ERROR_NO_SUCH_CAPCHA_ID"),
@@ -27,7 +31,7 @@ async fn each_keeps_results_in_its_own_way() {
 
 #[tokio::test]
 async fn two_of_them_answer_only_so_often_for_one_task() {
-    let few = JsonLimits { polls_max: 3, ..JsonLimits::default() };
+    let few = MockJsonLimits { polls_max: 3, ..MockJsonLimits::default() };
     let client = open(Settings { json: few, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     for (dialect, code) in [
         ("2captcha", None),
@@ -63,7 +67,7 @@ async fn what_cannot_be_solved_is_paid_for_at_anticaptcha_only() {
 
 #[tokio::test]
 async fn a_rule_meets_the_request_whichever_protocol_it_came_by() {
-    let rules = serde_json::from_value::<Vec<Rule>>(json!([
+    let rules = serde_json::from_value::<Vec<ScriptRule>>(json!([
         {"on": "createTask", "nth": 1, "do": {"request_lost": {}}},
         {"on": "in.php", "nth": 2, "do": {"reply_lost": {}}},
         {"on": "createTask", "nth": 3, "do": {"status": 502}},

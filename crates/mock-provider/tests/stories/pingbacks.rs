@@ -2,7 +2,7 @@
 
 use crate::wire::{MockClient, PingbackListener, TURNSTILE, open, quick};
 use quittance_mock_provider::{
-    DEMO_KEY, FaultAction, Faults, MockClassicDialect, PingbackFaults, Rule, RulePlace, Settings,
+    DEMO_KEY, FaultAction, Faults, MockClassicDialect, PingbackFaults, RulePlace, ScriptRule, Settings,
 };
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn escaped(url: &str) -> String {
 
 async fn with(action: FaultAction) -> (MockClient, PingbackListener) {
     let client = quick(MockClassicDialect::TwoCaptcha).await;
-    client.mock.script(vec![Rule::always(RulePlace::Pingback, action)]).expect("a good script");
+    client.mock.script(vec![ScriptRule::always(RulePlace::Pingback, action)]).expect("a good script");
     (client, PingbackListener::open(200).await)
 }
 
@@ -88,7 +88,7 @@ async fn an_unsolvable_task_calls_back_with_its_code() {
         (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
     client
         .mock
-        .script(vec![Rule::always(RulePlace::Submit, FaultAction::Unsolvable)])
+        .script(vec![ScriptRule::always(RulePlace::Submit, FaultAction::Unsolvable)])
         .expect("a good script");
     let id = submit(&client, &listener.url).await;
     assert_eq!(listener.next().await.body, format!("id={id}&code=ERROR_CAPTCHA_UNSOLVABLE"));
@@ -202,7 +202,10 @@ async fn a_pingback_with_a_code_in_place_of_the_answer_delivers_nothing() {
 async fn a_task_whose_reply_was_lost_calls_back_all_the_same() {
     let (client, mut listener) =
         (quick(MockClassicDialect::TwoCaptcha).await, PingbackListener::open(200).await);
-    client.mock.script(vec![Rule::always(RulePlace::Submit, FaultAction::ReplyLost)]).expect("a good script");
+    client
+        .mock
+        .script(vec![ScriptRule::always(RulePlace::Submit, FaultAction::ReplyLost)])
+        .expect("a good script");
     assert!(client.submit(&format!("{TURNSTILE}&pingback={}", listener.url)).await.is_err());
     let received = listener.next().await;
     let id = client.mock.ledger().tasks[0].id.clone();

@@ -2,7 +2,7 @@
 
 use crate::wire::{MockClient, TURNSTILE, png, quick, v2};
 use base64::Engine;
-use quittance_mock_provider::{DEMO_KEY, MockClassicDialect, Report, Rule, RulePlace};
+use quittance_mock_provider::{DEMO_KEY, MockClassicDialect, MockReport, RulePlace, ScriptRule};
 use quittance_mock_provider::{FaultAction, Settings};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn a_task_is_taken_waited_for_and_read_in_plain_text() {
     let client = quick(MockClassicDialect::TwoCaptcha).await;
     client
         .mock
-        .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
+        .script(vec![ScriptRule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
     let open = client.task(TURNSTILE).await;
     assert!(open.parse::<u64>().expect("decimal") > 1 << 32);
@@ -44,7 +44,7 @@ async fn the_same_in_json() {
     let client = quick(MockClassicDialect::TwoCaptcha).await;
     client
         .mock
-        .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
+        .script(vec![ScriptRule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
     let open = client.submit(&format!("{TURNSTILE}&json=1")).await.expect("an answer");
     let id = client.mock.ledger().tasks[0].id.clone();
@@ -86,7 +86,7 @@ async fn the_balance_goes_down_when_a_task_is_taken_and_back_up_when_it_cannot_b
     assert_eq!(client.tells("action=getbalance&json=1").await, r#"{"status":1,"request":"10.00"}"#);
     client
         .mock
-        .script(vec![Rule::nth(RulePlace::Submit, 2, FaultAction::Unsolvable)])
+        .script(vec![ScriptRule::nth(RulePlace::Submit, 2, FaultAction::Unsolvable)])
         .expect("a good script");
     client.task(TURNSTILE).await;
     assert_eq!(client.tells("action=getbalance").await, "9.99701");
@@ -109,9 +109,9 @@ async fn a_report_is_taken_once_and_a_bad_one_gives_the_price_back() {
     );
     assert_eq!(client.tells(&format!("action=reportgood&id={bad}")).await, "ERROR_DUPLICATE_REPORT");
     assert_eq!(client.tells("action=reportbad&id=77").await, "ERROR_WRONG_CAPTCHA_ID");
-    assert_eq!(client.entry(&good).reported, Some(Report::Good));
+    assert_eq!(client.entry(&good).reported, Some(MockReport::Good));
     let entry = client.entry(&bad);
-    assert_eq!((entry.reported, entry.charged), (Some(Report::Bad), false));
+    assert_eq!((entry.reported, entry.charged), (Some(MockReport::Bad), false));
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn captchaai_has_ways_of_its_own() {
     let client = quick(MockClassicDialect::CaptchaAi).await;
     client
         .mock
-        .script(vec![Rule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
+        .script(vec![ScriptRule::nth(RulePlace::Submit, 1, FaultAction::SolveMs(3_600_000))])
         .expect("a good script");
     let json_reply = client.says(&format!("{}&json=1", v2("a"))).await;
     let id = client.mock.ledger().tasks[0].id.clone();

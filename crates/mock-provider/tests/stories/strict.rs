@@ -3,7 +3,7 @@
 use crate::wire::{TURNSTILE, open, png, quick, v2};
 use base64::Engine;
 use quittance_mock_provider::{
-    FaultAction, MockAccount, MockClassicDialect, MockKey, Rule, RulePlace, Settings, TaskState,
+    FaultAction, MockAccount, MockClassicDialect, MockKey, RulePlace, ScriptRule, Settings, TaskState,
 };
 
 fn image(bytes: &[u8]) -> String {
@@ -145,7 +145,10 @@ async fn a_result_is_kept_for_so_long_and_then_its_id_is_unknown() {
 async fn a_result_can_vanish_between_two_polls() {
     let client = quick(MockClassicDialect::TwoCaptcha).await;
     let id = client.finished(&v2("v")).await;
-    client.mock.script(vec![Rule::nth(RulePlace::Poll, 2, FaultAction::Vanish)]).expect("a good script");
+    client
+        .mock
+        .script(vec![ScriptRule::nth(RulePlace::Poll, 2, FaultAction::Vanish)])
+        .expect("a good script");
     assert!(client.tells(&format!("action=get&id={id}")).await.starts_with("OK|03Asim-"));
     assert_eq!(client.tells(&format!("action=get&id={id}")).await, "ERROR_WRONG_CAPTCHA_ID");
     assert_eq!(client.fault("vanish"), 1);

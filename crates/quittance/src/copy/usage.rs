@@ -1,7 +1,7 @@
 //! The usage of a store that moves, row by row: each is added in the new store once, also if the copying process is
 //! killed.
 
-use super::Progress;
+use super::CopyStep;
 use crate::place::Opened;
 use quittance_lifecycle::{Counters, Timestamp};
 use quittance_ports::{Day, Store, StoreError, UsageRow};
@@ -43,7 +43,7 @@ pub(super) async fn copy_usage(
     to: &Opened,
     done: usize,
     moving: &str,
-    progress: &mut (dyn FnMut(Progress) + Send),
+    progress: &mut (dyn FnMut(CopyStep) + Send),
 ) -> Result<usize, StoreError> {
     let lines = all_usage(&*from.store).await?;
     let there: BTreeMap<_, _> = all_usage(&*to.store).await?.into_iter().collect();
@@ -51,7 +51,7 @@ pub(super) async fn copy_usage(
         let next = there.get(line).map_or(0, amount);
         from.membership.seal(Some(&format!("{moving}{USAGE_MARK}{number}{NEXT_MARK}{next}"))).await?;
         to.store.count(line, counters).await?;
-        progress(Progress::Usage { lines: number + 1, of: lines.len() });
+        progress(CopyStep::Usage { lines: number + 1, of: lines.len() });
     }
     from.membership.seal(Some(&format!("{moving}{USAGE_MARK}{}", lines.len()))).await?;
     Ok(lines.len().saturating_sub(done))

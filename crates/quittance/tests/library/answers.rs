@@ -5,13 +5,13 @@ use quittance::{
     ClassicDialect, FunCaptcha, Geetest, HCaptcha, Image, NoAnswer, Order, Origin, PlaceError, RecaptchaV2,
     RecaptchaV3, SolveError, Text, Turnstile,
 };
-use quittance_mock_provider::{Rule, TaskState};
+use quittance_mock_provider::{ScriptRule, TaskState};
 use serde_json::json;
 
 const PAGE: &str = "https://shop.example.com/login";
 const SITE_KEY: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
 
-fn rule(rule: serde_json::Value) -> Rule {
+fn rule(rule: serde_json::Value) -> ScriptRule {
     serde_json::from_value(rule).unwrap()
 }
 

@@ -2,7 +2,7 @@
 //! and an interrupted move begins again.
 
 use crate::fixture::{Fixture, eventually};
-use quittance::copy::{CopyError, Progress, copy, survey};
+use quittance::copy::{CopyError, CopyStep, copy, survey};
 use quittance::document::DOCUMENTS_MAX;
 use quittance::lifecycle::{Counters, Order, Timestamp};
 use quittance::{
@@ -130,7 +130,7 @@ async fn everything_moves_and_the_old_store_takes_no_more() {
         from.secret([2; 32]).await.unwrap(),
         "callbacks are known there"
     );
-    assert!(view.contains(&Progress::Comparing { orders: count as u64 }), "{view:?}");
+    assert!(view.contains(&CopyStep::Comparing { orders: count as u64 }), "{view:?}");
 
     let note = from.membership.sealed().await.unwrap().unwrap();
     assert!(note.contains(ADDRESS), "{note}");

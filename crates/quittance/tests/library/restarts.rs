@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, eventually};
 use quittance::{ClassicDialect, Day, RecaptchaV2, StartError, StoreOpenError, Turnstile, Which, embedded};
-use quittance_mock_provider::{AccountChange, Rule};
+use quittance_mock_provider::{AccountChange, ScriptRule};
 use serde_json::json;
 
 const PAGE: &str = "https://shop.example.com/login";
@@ -14,7 +14,7 @@ const SITE_KEY: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
 async fn an_order_goes_on_where_it_was_in_the_next_process() {
     let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let slow = json!({ "on": "in.php", "nth": 1, "do": { "solve_ms": 300 } });
-    fixture.mock.script(vec![serde_json::from_value::<Rule>(slow).unwrap()]).unwrap();
+    fixture.mock.script(vec![serde_json::from_value::<ScriptRule>(slow).unwrap()]).unwrap();
     let key = {
         let node = fixture.called_back().await;
         let ticket = node.place(RecaptchaV2::new(SITE_KEY, PAGE).idempotency_key("one")).await.unwrap();
@@ -77,7 +77,7 @@ async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was
 async fn a_dead_letter_can_be_read_replayed_and_dropped_and_usage_counts_it() {
     let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let odd = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_NEVER_SEEN_BEFORE" } });
-    fixture.mock.script(vec![serde_json::from_value::<Rule>(odd).unwrap()]).unwrap();
+    fixture.mock.script(vec![serde_json::from_value::<ScriptRule>(odd).unwrap()]).unwrap();
     let node = fixture.polling().await;
     let ticket = node.place(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
     let error = ticket.wait().await.unwrap_err();

@@ -1,7 +1,7 @@
 //! The engine that raises and clears alerts. The active alerts are an argument of each call, because another node may have written
 //! them. The engine itself remembers only since when a value has been above or below its threshold.
 
-use super::judge::{Judge, Level, Misses, RuleReading};
+use super::judge::{AlertLevel, Judge, Misses, RuleReading};
 use super::readings::Readings;
 use super::rule::{Rule, Thresholds};
 use super::window::Window;
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub type Named = (Rule, String);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum AlertChange {
     Raised { rule: Rule, subject: String, words: String },
     Cleared { rule: Rule, subject: String },
 }
@@ -54,7 +54,7 @@ impl AlertEngine {
 
     /// The alerts to raise and to clear, given the active alerts and these readings. If the caller cannot store the changes, the next
     /// call returns them again.
-    pub fn evaluate(&mut self, standing: &BTreeSet<Named>, readings: &Readings) -> Vec<Change> {
+    pub fn evaluate(&mut self, standing: &BTreeSet<Named>, readings: &Readings) -> Vec<AlertChange> {
         if let Some(counts) = readings.counts {
             self.window.note(readings.at, counts);
         }
@@ -82,7 +82,7 @@ impl AlertEngine {
         let judge = Judge { thresholds, readings, window, misses };
         let on = self.rules.iter().filter(|rule| thresholds.is_on(**rule));
         let seen = on.flat_map(|rule| judge.read(*rule).into_iter().flatten().map(|seen| (*rule, seen)));
-        let high = seen.filter(|(_, seen)| seen.level == Level::High);
+        let high = seen.filter(|(_, seen)| seen.level == AlertLevel::High);
         high.map(|(rule, seen)| ((rule, seen.subject), seen.words)).collect()
     }
 
@@ -92,13 +92,13 @@ impl AlertEngine {
         standing: &BTreeSet<Named>,
         seen: Vec<RuleReading>,
         now: Timestamp,
-    ) -> Vec<Change> {
+    ) -> Vec<AlertChange> {
         let known: BTreeSet<String> = seen.iter().map(|seen| seen.subject.clone()).collect();
         // A subject that no longer exists clears its alert.
         let gone = standing.iter().filter(|(of, subject)| *of == rule && !known.contains(subject));
         let gone = gone.map(|(_, subject)| RuleReading {
             subject: subject.clone(),
-            level: Level::Low,
+            level: AlertLevel::Low,
             words: String::new(),
         });
         self.since.retain(|(of, subject), since| {
@@ -116,19 +116,19 @@ impl AlertEngine {
         standing: &BTreeSet<Named>,
         seen: RuleReading,
         now: Timestamp,
-    ) -> Option<Change> {
+    ) -> Option<AlertChange> {
         let named = (rule, seen.subject.clone());
         let stands = standing.contains(&named);
         let is_news = match seen.level {
-            Level::High => !stands,
-            Level::Low => stands,
-            Level::Between => false,
+            AlertLevel::High => !stands,
+            AlertLevel::Low => stands,
+            AlertLevel::Between => false,
         };
         if !is_news {
             self.since.remove(&named);
             return None;
         }
-        let is_high = seen.level == Level::High;
+        let is_high = seen.level == AlertLevel::High;
         let since = self.since.entry(named).or_insert(Since { is_high, at: now });
         // Start again if the clock was set back, or if the value crossed to the other side.
         if since.is_high != is_high || since.at > now {
@@ -139,9 +139,9 @@ impl AlertEngine {
         }
         let RuleReading { subject, words, .. } = seen;
         Some(if is_high {
-            Change::Raised { rule, subject, words }
+            AlertChange::Raised { rule, subject, words }
         } else {
-            Change::Cleared { rule, subject }
+            AlertChange::Cleared { rule, subject }
         })
     }
 

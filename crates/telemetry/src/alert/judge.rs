@@ -18,7 +18,7 @@ const ASKED_SPAN: Duration = Duration::from_secs(60);
 
 /// Where something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum AlertLevel {
     /// Above the threshold.
     High,
     /// Below the lower threshold.
@@ -31,20 +31,20 @@ pub(crate) enum Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleReading {
     pub(crate) subject: String,
-    pub(crate) level: Level,
+    pub(crate) level: AlertLevel,
     pub(crate) words: String,
 }
 
 /// The reading of a rule that has one subject.
-fn one(subject: &str, level: Level, words: String) -> Option<Vec<RuleReading>> {
+fn one(subject: &str, level: AlertLevel, words: String) -> Option<Vec<RuleReading>> {
     Some(vec![RuleReading { subject: subject.into(), level, words }])
 }
 
-const fn level(is_high: bool, is_low: bool) -> Level {
+const fn level(is_high: bool, is_low: bool) -> AlertLevel {
     match (is_high, is_low) {
-        (true, _) => Level::High,
-        (_, true) => Level::Low,
-        _ => Level::Between,
+        (true, _) => AlertLevel::High,
+        (_, true) => AlertLevel::Low,
+        _ => AlertLevel::Between,
     }
 }
 
@@ -101,7 +101,7 @@ impl Judge<'_> {
     }
 
     /// Above: more than `most` in the last hour. Below: at most half of it.
-    fn in_an_hour(&self, most: u64, counted: impl Fn(&Lately) -> u64) -> Option<(u64, Level)> {
+    fn in_an_hour(&self, most: u64, counted: impl Fn(&Lately) -> u64) -> Option<(u64, AlertLevel)> {
         self.readings.counts?;
         let lately = self.window.lately(HOUR)?;
         let count = counted(&lately);
@@ -140,16 +140,16 @@ impl Judge<'_> {
                     "nothing is submitted to {name}, which {says}: fix the account there, then release it (`POST \
                      /v1/admin/release`, or start again)"
                 );
-                one(name, Level::High, words)
+                one(name, AlertLevel::High, words)
             }
             (Rule::ProviderBroken, Health::Broken) => {
                 let words = format!(
                     "{name} does not answer, and is tried by one order at a time: look at its status page and at the network \
                      (`quittance doctor`)"
                 );
-                one(name, Level::High, words)
+                one(name, AlertLevel::High, words)
             }
-            _ => one(name, Level::Low, String::new()),
+            _ => one(name, AlertLevel::Low, String::new()),
         }
     }
 
@@ -173,10 +173,10 @@ impl Judge<'_> {
         price_sum.known()?;
         let PriceSum { sum: spent, unpriced } = price_sum;
         if spent == Money(0) && lately.span >= PACE_LEAST {
-            return one("", Level::Low, String::new());
+            return one("", AlertLevel::Low, String::new());
         }
         if lately.span < PACE_LEAST {
-            return one("", Level::Between, String::new());
+            return one("", AlertLevel::Between, String::new());
         }
         let lasts_s = u128::from(balance.0) * lately.span.as_millis() / u128::from(spent.0) / 1000;
         let threshold_s = u128::from(self.thresholds.balance_lasts.as_secs());
@@ -206,7 +206,7 @@ impl Judge<'_> {
                      Set the price of its kind in the configuration ([prices]), or take its budget away",
                     pool.name
                 );
-                return Some(RuleReading { subject: pool.name.clone(), level: Level::High, words });
+                return Some(RuleReading { subject: pool.name.clone(), level: AlertLevel::High, words });
             }
             if pool.is_spent_incomplete {
                 let words = format!(
@@ -214,7 +214,7 @@ impl Judge<'_> {
                      for the next hour, or set the pool without a budget",
                     pool.name
                 );
-                return Some(RuleReading { subject: pool.name.clone(), level: Level::High, words });
+                return Some(RuleReading { subject: pool.name.clone(), level: AlertLevel::High, words });
             }
             let part = |permille: u32| u128::from(budget.0) * u128::from(permille) / 1000;
             // A refill whose price was not known counts as the next one does.
@@ -244,7 +244,7 @@ impl Judge<'_> {
         threshold_permille: u32,
         least: u64,
         counted: impl Fn(&Lately) -> (u64, u64),
-    ) -> Option<(u64, u64, Level)> {
+    ) -> Option<(u64, u64, AlertLevel)> {
         self.readings.counts?;
         let lately = self.window.lately(RATE_SPAN)?;
         let (part, whole) = counted(&lately);

@@ -10,7 +10,7 @@ pub struct Readings {
     pub here: String,
     /// What the store has lost, in words, until a person has seen it.
     pub forgot: Option<String>,
-    pub dead: Option<DeadLetters>,
+    pub dead: Option<DeadLetterReading>,
     /// How many records cannot be read and wait for a person.
     pub unreadable: Option<u64>,
     /// What has been counted since the node began to look; it only grows.
@@ -25,7 +25,7 @@ pub struct Readings {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeadLetters {
+pub struct DeadLetterReading {
     pub count: u64,
     /// Since when the oldest that was found waits.
     pub oldest: Option<Timestamp>,

@@ -6,7 +6,7 @@ use super::announcement::Announcement;
 use super::oldest_dead_letter::OldestDeadLetter;
 use super::{Monitor, MonitorState, marks};
 use crate::alert::{
-    AlertEngine, Change, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, words,
+    AlertChange, AlertEngine, DeadLetterReading, Health, Named, Node, Pool, Readings, Rule, Thresholds, words,
 };
 use crate::money::spent_this_hour;
 use quittance_engine::{Engine, ProviderState};
@@ -85,7 +85,8 @@ impl AlertKeeper {
         let changes = self.own_rules.evaluate(&active(&self.own_alerts), readings);
         let is_new_loss = self.forgot_at.zip(forgot_at).is_some_and(|(before, now)| before < now);
         self.forgot_at = forgot_at;
-        let is_raised = |change: &Change| matches!(change, Change::Raised { rule: Rule::StoreForgot, .. });
+        let is_raised =
+            |change: &AlertChange| matches!(change, AlertChange::Raised { rule: Rule::StoreForgot, .. });
         let renews = is_new_loss && !changes.iter().any(is_raised);
         let mut announcements = apply(&mut self.own_alerts, changes, readings.at);
         if let Some(words) = readings.forgot.as_ref().filter(|_| renews) {
@@ -119,11 +120,11 @@ fn active(notes: &[AlertNote]) -> BTreeSet<Named> {
 }
 
 /// Applies the changes to the alerts, and returns what to announce.
-fn apply(notes: &mut Vec<AlertNote>, changes: Vec<Change>, now: Timestamp) -> Vec<Announcement> {
+fn apply(notes: &mut Vec<AlertNote>, changes: Vec<AlertChange>, now: Timestamp) -> Vec<Announcement> {
     let mut announcements = Vec::new();
     for change in changes {
         match change {
-            Change::Raised { rule, subject, words } => {
+            AlertChange::Raised { rule, subject, words } => {
                 if active(notes).len() >= ALERTS_MAX {
                     continue;
                 }
@@ -141,7 +142,7 @@ fn apply(notes: &mut Vec<AlertNote>, changes: Vec<Change>, now: Timestamp) -> Ve
                 announcements.push(Announcement::of(&note));
                 notes.push(note);
             }
-            Change::Cleared { rule, subject } => {
+            AlertChange::Cleared { rule, subject } => {
                 let is_it = |note: &&mut AlertNote| note.rule == rule.name() && note.subject == subject;
                 if let Some(note) = notes.iter_mut().find(is_it) {
                     note.cleared = Some(now);
@@ -354,13 +355,13 @@ impl Monitor {
         pools.collect()
     }
 
-    async fn dead_letters(&self, state: &mut MonitorState, now: Timestamp) -> Option<DeadLetters> {
+    async fn dead_letters(&self, state: &mut MonitorState, now: Timestamp) -> Option<DeadLetterReading> {
         let MonitorState { reader, keeper, .. } = state;
         if reader.order_counts.dead == 0 || keeper.dead_age_max.is_zero() {
-            return Some(DeadLetters { count: reader.order_counts.dead, oldest: None });
+            return Some(DeadLetterReading { count: reader.order_counts.dead, oldest: None });
         }
         let oldest = keeper.oldest.read(self.engine(), now, keeper.dead_age_max).await.ok()?;
-        Some(DeadLetters { count: reader.order_counts.dead, oldest })
+        Some(DeadLetterReading { count: reader.order_counts.dead, oldest })
     }
 }
 
@@ -417,7 +418,7 @@ mod tests {
     #[test]
     fn an_alert_that_is_raised_again_takes_the_place_of_the_one_that_was_cleared() {
         let (now, mut notes) = (Timestamp::from_millis(1000), vec![note(1, Some(900))]);
-        let raised = |n: u64| Change::Raised {
+        let raised = |n: u64| AlertChange::Raised {
             rule: Rule::PoolStarves,
             subject: format!("pool{n}"),
             words: "it is empty: fill it".into(),
@@ -426,7 +427,7 @@ mod tests {
         assert_eq!((notes.len(), notes[0].cleared), (1, None));
         let all = (2..300).map(raised).collect();
         assert_eq!(apply(&mut notes, all, now).len(), ALERTS_MAX - 1, "there is an end to it");
-        let cleared = Change::Cleared { rule: Rule::PoolStarves, subject: "pool1".into() };
+        let cleared = AlertChange::Cleared { rule: Rule::PoolStarves, subject: "pool1".into() };
         let announcements = apply(&mut notes, vec![cleared], now + Duration::from_secs(90));
         assert_eq!(
             (announcements[0].event, announcements[0].words.as_str()),

@@ -2,7 +2,7 @@
 
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_telemetry::alert::{
-    AlertEngine, Change, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds,
+    AlertChange, AlertEngine, DeadLetterReading, Health, Named, Node, Pool, Readings, Rule, Thresholds,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,15 +26,15 @@ impl Post {
         Self { alert_engine, standing: BTreeSet::new(), words: BTreeMap::new() }
     }
 
-    fn hear(&mut self, readings: &Readings) -> Vec<Change> {
+    fn hear(&mut self, readings: &Readings) -> Vec<AlertChange> {
         let changes = self.alert_engine.evaluate(&self.standing, readings);
         for change in &changes {
             match change {
-                Change::Raised { rule, subject, words } => {
+                AlertChange::Raised { rule, subject, words } => {
                     assert!(self.standing.insert((*rule, subject.clone())), "raised twice");
                     self.words.insert((*rule, subject.clone()), words.clone());
                 }
-                Change::Cleared { rule, subject } => {
+                AlertChange::Cleared { rule, subject } => {
                     assert!(self.standing.remove(&(*rule, subject.clone())), "cleared twice");
                 }
             }
@@ -52,8 +52,8 @@ impl Post {
         for second in seconds.step_by(5) {
             let readings = Readings { at: at(second), ..seen(second) };
             heard.extend(self.hear(&readings).into_iter().map(|change| match change {
-                Change::Raised { rule, .. } => (second, true, rule),
-                Change::Cleared { rule, .. } => (second, false, rule),
+                AlertChange::Raised { rule, .. } => (second, true, rule),
+                AlertChange::Cleared { rule, .. } => (second, false, rule),
             }));
         }
         heard
@@ -64,7 +64,7 @@ fn well() -> Readings {
     Readings {
         store_is_up: true,
         here: "here".into(),
-        dead: Some(DeadLetters::default()),
+        dead: Some(DeadLetterReading::default()),
         counts: Some(Counters::default()),
         provider: Some(("main".into(), Health::Well)),
         balance: Some(Money(100_000_000)),
@@ -122,7 +122,7 @@ fn a_node_that_starts_again_counts_the_hour_before_its_start() {
 #[test]
 fn a_dead_letter_that_waits_too_long_is_reported_until_a_person_has_seen_to_it() {
     let mut post = Post::new(Thresholds::default());
-    let old = |_| Readings { dead: Some(DeadLetters { count: 3, oldest: Some(at(0)) }), ..well() };
+    let old = |_| Readings { dead: Some(DeadLetterReading { count: 3, oldest: Some(at(0)) }), ..well() };
     assert_eq!(post.watch(86_000..86_405, old), [(86_400, true, Rule::DeadLettersOld)]);
     let words = &post.words[&(Rule::DeadLettersOld, String::new())];
     assert!(words.contains("for 24 hours: "), "{words}");
@@ -438,7 +438,7 @@ fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
         store_is_up: rng.roll(2) > 0,
         forgot: Some("the store was flushed: look".into()),
         here: "here".into(),
-        dead: rng.maybe(DeadLetters { count: 1, oldest: None }),
+        dead: rng.maybe(DeadLetterReading { count: 1, oldest: None }),
         unreadable: rng.roll(8).checked_sub(5),
         counts: rng.maybe(*counts),
         provider: rng.maybe(("main".into(), health)),
@@ -471,11 +471,11 @@ fn nothing_flaps_whatever_is_seen() {
             let readings = Readings { at: at(second), ..held.clone() };
             for change in post.hear(&readings) {
                 let (named, is_raised) = match change {
-                    Change::Raised { rule, subject, words } => {
+                    AlertChange::Raised { rule, subject, words } => {
                         assert!(words.contains(':'), "it says what to do: {words}");
                         ((rule, subject), true)
                     }
-                    Change::Cleared { rule, subject } => ((rule, subject), false),
+                    AlertChange::Cleared { rule, subject } => ((rule, subject), false),
                 };
                 let span = if is_raised { bars.raised_after(named.0) } else { bars.cleared_after(named.0) };
                 if let Some((was_raised, before)) = last.insert(named.clone(), (is_raised, at(second))) {
