@@ -4,7 +4,7 @@ use crate::AppState;
 use crate::dead_letter::{
     DeadLetterQuery, DeadLetterSelection, Record, ShownFilter, Walk, action_name, is_selected,
 };
-use crate::prices::Prices;
+use crate::replay_price::Prices;
 use crate::timeline::operator_error;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path, State};
@@ -14,10 +14,10 @@ use hyper::StatusCode;
 use quittance_engine::{BulkError, PER_SECOND_MAX};
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
-use quittance_gateway::v1::errors::{store_away, store_problem};
 use quittance_gateway::v1::json;
+use quittance_gateway::v1::order_problems::{store_away, store_problem};
 use quittance_gateway::v1::problem::{Code, Refused};
-use quittance_gateway::v1::request::JsonBody;
+use quittance_gateway::v1::request_body::JsonBody;
 use quittance_lifecycle::{DeadLetterCause, OnReplay, PriceSum};
 use quittance_ports::moment::rfc3339;
 use quittance_ports::{BulkAction, BulkDocument, StoreError, Which};

@@ -1,12 +1,12 @@
 //! How orders and dead letters are shown to the operator, and the filter for dead letters.
 
 use crate::AppState;
-use crate::prices::Prices;
+use crate::replay_price::Prices;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use quittance_engine::Engine;
 use quittance_gateway::v1::OrderInShort;
-use quittance_gateway::v1::page::{bad_query, read_key, read_limit};
+use quittance_gateway::v1::list_page::{bad_query, read_key, read_limit};
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::secrets;
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Key, Order, TimelineEvent, Timestamp, Value};

@@ -11,7 +11,7 @@ use quittance_gateway::OrderId;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::json;
-use quittance_gateway::v1::page::{bad_query, read_key, read_limit};
+use quittance_gateway::v1::list_page::{bad_query, read_key, read_limit};
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Key, KeyPrefix, Order, Timestamp};

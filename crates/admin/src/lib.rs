@@ -15,12 +15,12 @@ pub mod live;
 mod metrics;
 pub mod node_state;
 pub mod nodes;
-pub mod outcome;
 mod page;
 mod paid;
 mod pool_request;
 pub mod pools;
-mod prices;
+pub mod replay_outcome;
+mod replay_price;
 pub mod settings;
 pub mod stock;
 pub mod store_status;
@@ -129,7 +129,7 @@ fn endpoints() -> OpenApiRouter<AppState> {
         .routes(routes!(dead::import))
         .routes(routes!(bulk::list, bulk::begin))
         .routes(routes!(bulk::read, bulk::stop))
-        .routes(routes!(outcome::outcome))
+        .routes(routes!(replay_outcome::outcome))
         .routes(routes!(dead::replay))
         .routes(routes!(dead::drop_dead))
         .routes(routes!(node_state::release))

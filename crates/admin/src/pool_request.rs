@@ -1,7 +1,7 @@
 //! The body that creates, replaces or changes a pool, and its description in the OpenAPI document.
 
 use quittance_gateway::v1::problem::Refused;
-use quittance_gateway::v1::request::{
+use quittance_gateway::v1::request_body::{
     JsonBody, KIND_PATTERN, MIN_LIFE_MAX_S, by_name, check_param_name, or_null, param, seconds,
 };
 use quittance_lifecycle::terms::{KIND_BYTES_MAX, TENANT_BYTES_MAX, TEXT_BYTES_MAX};

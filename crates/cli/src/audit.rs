@@ -6,7 +6,7 @@ mod entry;
 mod ledger;
 mod summary;
 
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::days::{self, Days};
 use crate::exit::{CliError, Exit};
 use crate::{csv, node, output, usage};

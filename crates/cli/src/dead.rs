@@ -1,14 +1,14 @@
 //! `quittance dead`: lists, inspects, replays and drops dead letters. A replay in this process also processes the orders.
 
+mod await_replays;
 mod bulk;
 mod by_key;
 mod cost;
 mod filter;
-mod outcome;
 mod render;
 mod transfer;
 
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::output;

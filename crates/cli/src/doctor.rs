@@ -1,14 +1,14 @@
 //! `quittance doctor`: checks what the configuration alone does not show: the store and the clocks of its nodes, the provider and its
 //! key, callbacks, and the daemon's addresses. Each finding says what to do.
 
+mod callback_reach;
 mod listeners;
 mod nodes;
-mod reach;
 mod store;
 
-pub(crate) use reach::is_daemon_at;
+pub(crate) use callback_reach::is_daemon_at;
 
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::{node, output, pool};
@@ -81,7 +81,7 @@ pub(crate) async fn run(
     findings.extend(provider(config).await);
     findings.extend(prices(config));
     findings.extend(pools(config, environment).await);
-    findings.extend(reach::callbacks(config, args.yes).await);
+    findings.extend(callback_reach::callbacks(config, args.yes).await);
     findings.extend(listeners::certificate(config));
     findings.extend(listeners::permissions(config));
     findings.extend(listeners::tenants(config));

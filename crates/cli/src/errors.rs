@@ -2,13 +2,14 @@
 //! the other orders, which code of the provider belongs to which class, and what a code means when this gateway itself says
 //! it; all with the configuration applied.
 
-mod table;
+mod code_table;
 
 use crate::exit::{CliError, Exit};
 use crate::output;
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use code_table::{Codes, ErrorRow, profiles};
 use quittance_config::{Config, duration};
 use quittance_gateway::v1::native_code;
 use quittance_gateway::{OWN_CODES, OwnCode, own_code};
@@ -16,7 +17,6 @@ use quittance_lifecycle::{FaultClass, FaultRule, Reaction, Remedy, Signal};
 use quittance_protocol::classic::code::{CodePlace, PENDING, is_pending};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
-use table::{Codes, ErrorRow, profiles};
 
 const HEADING: Style = Style::new().bold();
 const NOTE: Style = Style::new().dimmed();
@@ -198,7 +198,7 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             line(&mut text, "class", FaultClass::UnlistedCode.name());
             line(&mut text, "meaning", "this code is in no table of this dialect");
             let advice = "say what it means in the config file: [provider.faults]";
-            let others = table::dialects_with(code, codes, config);
+            let others = code_table::dialects_with(code, codes, config);
             let meant = meant(code, codes).filter(|meant| meant != code);
             let advice = match (others.as_slice(), meant) {
                 ([other, ..], _) => format!(

@@ -3,8 +3,8 @@
 
 #[cfg(test)]
 mod alert_texts;
+mod api_client;
 mod audit;
-mod client;
 mod completions;
 mod config_command;
 mod csv;
@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod errors;
 mod exit;
+mod exit_reason;
 mod init;
 mod interruption;
 mod kinds;
@@ -22,7 +23,6 @@ mod mock;
 mod mock_setup;
 mod node;
 mod nodes;
-mod outcome;
 mod output;
 mod place;
 mod pool;
@@ -30,11 +30,11 @@ mod serve;
 mod solve;
 mod stock;
 mod store;
-mod table;
 mod tenant;
 mod terminal;
 #[cfg(test)]
 mod test_config;
+mod text_table;
 #[cfg(feature = "top")]
 mod top;
 #[cfg(feature = "top")]

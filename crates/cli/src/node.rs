@@ -1,7 +1,7 @@
 //! One node, as the configuration describes it: from settings to a running library, and what goes wrong on the way in
 //! words that say what to do.
 
-use crate::client::LocalNode;
+use crate::api_client::LocalNode;
 use crate::daemon::bearer;
 use crate::doctor::is_daemon_at;
 use crate::exit::{CliError, Exit, OrExit};
@@ -40,7 +40,7 @@ pub(crate) async fn start_unless_in_use(config: &Config) -> Result<UnlessInUse<Q
     begin(config, None).await
 }
 
-/// Starts a node with our API, for [`ApiClient`](crate::client::ApiClient).
+/// Starts a node with our API, for [`ApiClient`](crate::api_client::ApiClient).
 pub(crate) async fn start_with_api(config: &Config) -> Result<LocalNode, CliError> {
     let key = tenant::draw()?;
     match begin(config, Some(&key)).await? {
@@ -180,7 +180,7 @@ fn with_callbacks(
     Ok(builder.callbacks(callbacks))
 }
 
-/// Opens the store as it is, with our API, for [`ApiClient`](crate::client::ApiClient). The node processes no orders.
+/// Opens the store as it is, with our API, for [`ApiClient`](crate::api_client::ApiClient). The node processes no orders.
 pub(crate) async fn open_with_api(config: &Config) -> Result<UnlessInUse<LocalNode>, CliError> {
     let config = config.read_only();
     let key = tenant::draw()?;

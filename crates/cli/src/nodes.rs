@@ -1,11 +1,11 @@
 //! `quittance nodes`: the nodes of a store, the share and the health of each. They are read from the store, so nodes that have died are
 //! listed too.
 
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit, OrExit};
 use crate::output::{harmless, roughly};
-use crate::table::{Cell, PLAIN};
-use crate::{output, place, table};
+use crate::text_table::{Cell, PLAIN};
+use crate::{output, place, text_table};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::SystemClock;
@@ -166,7 +166,7 @@ fn as_text(nodes: &[ShownNode]) -> String {
     }
     let mut by_name: Vec<&ShownNode> = nodes.iter().collect();
     by_name.sort_by_key(|node| (&node.name, &node.started, &node.node));
-    table::render(HEADINGS, by_name.into_iter().map(cells))
+    text_table::render(HEADINGS, by_name.into_iter().map(cells))
 }
 
 #[cfg(test)]

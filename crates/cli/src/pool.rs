@@ -4,7 +4,7 @@
 mod render;
 mod set;
 
-use crate::client::{ApiClient, segment};
+use crate::api_client::{ApiClient, segment};
 use crate::exit::{CliError, Exit};
 use crate::{output, solve};
 use clap::{Args, Subcommand};

@@ -1,6 +1,6 @@
 //! `quittance solve`: one order from the command line, or many as lines of JSON.
 
-mod batch;
+mod lines;
 mod solver;
 
 use crate::config_command::ConfigArgs;
@@ -134,7 +134,7 @@ pub(crate) async fn run(
     let wait = args.store_wait.take().unwrap_or(STORE_WAIT);
     if args.lines {
         let solver = Solver::find(config, environment, wait).await?;
-        return batch::run(solver, config, args.settle, Interruption::listen()?.came()).await;
+        return lines::run(solver, config, args.settle, Interruption::listen()?.came()).await;
     }
     let as_json = args.json;
     let order = order(args, config)?;

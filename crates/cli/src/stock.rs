@@ -1,11 +1,11 @@
 //! `quittance stock`: for each target, the orders that the stock served, the age of its answers and the time that they saved, and the
 //! answers that expired; then the pools.
 
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::pool::{self, percent, price_sum};
-use crate::table::{self, Cell, PLAIN};
+use crate::text_table::{self, Cell, PLAIN};
 use crate::{days, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
@@ -144,7 +144,7 @@ fn cells(line: &StockLine) -> [Cell; 12] {
 fn text(report: &StockReport, (from, to): (Day, Day), pools: &[ShownPool]) -> String {
     let table = match report.lines.is_empty() {
         true => "No orders were placed.\n".to_owned(),
-        false => table::render(HEADINGS, report.lines.iter().map(cells)),
+        false => text_table::render(HEADINGS, report.lines.iter().map(cells)),
     };
     let (days, currency) = (days::words(from, to), harmless(&report.currency));
     format!("{days}, in UTC; money in {currency}\n\n{table}\n{}", pool::as_table(pools))

@@ -1,7 +1,7 @@
 //! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` shows, of the daemon that has the store, or what
 //! this process sees in a store that is shared. It changes nothing, and never keeps an embedded store open.
 
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::top_feed::{Feed, from_outside};

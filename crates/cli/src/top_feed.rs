@@ -1,6 +1,6 @@
 //! Where the snapshots come from: a daemon that is looked for again and again, or a store that is shared.
 
-use crate::client::{ApiClient, Stream};
+use crate::api_client::{ApiClient, Stream};
 use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
 use crate::store;

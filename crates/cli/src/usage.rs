@@ -2,7 +2,7 @@
 
 mod render;
 
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::days::{self, Days};
 use crate::exit::{CliError, Exit};
 use crate::{output, terminal};

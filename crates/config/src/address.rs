@@ -1,7 +1,7 @@
 //! The address of a store. A password may stand in it only in the environment, where no backup and no list of processes
 //! shows it. What is shown of an address never has one.
 
-use crate::secret::Secret;
+use crate::named_secret::Secret;
 use std::fmt;
 
 /// The sort of store that an address names.

@@ -3,8 +3,8 @@
 use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
 use crate::layers::Environment;
-use crate::name::Name;
-use crate::secret::Credential;
+use crate::named_secret::Credential;
+use crate::setting_name::Name;
 use quittance_telemetry::alert::Thresholds;
 use quittance_telemetry::{AlertSettings, AlertWebhook};
 use std::fs::Metadata;

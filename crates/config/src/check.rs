@@ -1,14 +1,14 @@
 //! Checks of settings against each other, and of names that must mean something.
 
 use crate::Config;
+use crate::config_file::{LIFETIMES, LISTS};
 use crate::duration::render;
 use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
-use crate::file::{LIFETIMES, LISTS};
-use crate::name::Name;
+use crate::named_secret::{CallerKey, Credential};
 use crate::origin::SettingOrigin;
-use crate::secret::{CallerKey, Credential};
-use crate::shape::{HOSTS, SettingShape, is_label};
+use crate::setting_name::Name;
+use crate::setting_shape::{HOSTS, SettingShape, is_label};
 use crate::value::SettingValue;
 use quittance_engine::targets::HostPattern;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::duration;
 use crate::setting::{Defaults, Setting};
-use crate::table::settings;
+use crate::setting_table::settings;
 use quittance_lifecycle::Preset;
 use std::fmt::Write;
 

@@ -1,14 +1,14 @@
 //! The settings that hold: all layers merged, and the defaults of what is not set, each value with its origin.
 
 use crate::address::Scheme;
+use crate::config_file::LIFETIMES;
 use crate::error::ConfigError;
-use crate::file::LIFETIMES;
 use crate::layers::{Entry, labels};
-use crate::name::Name;
 use crate::origin::SettingOrigin;
 use crate::setting::{Defaults, Section, Setting, row, setting};
-use crate::shape::SettingShape;
-use crate::table::settings;
+use crate::setting_name::Name;
+use crate::setting_shape::SettingShape;
+use crate::setting_table::settings;
 use crate::value::{Raw, SettingField, SettingValue};
 use quittance_lifecycle::Preset;
 use quittance_protocol::Dialect;

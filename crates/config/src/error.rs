@@ -1,8 +1,8 @@
 //! What can be wrong with a configuration. Every message names the setting, where its value came from, what is wrong with it,
 //! and what to do.
 
-use crate::name::Name;
 use crate::origin::SettingOrigin;
+use crate::setting_name::Name;
 use std::fmt::Display;
 
 /// Everything that is wrong with a configuration, in the order in which it was found: one line each.

@@ -2,13 +2,13 @@
 //! one overrides a weaker one of the same name.
 
 use crate::address::has_password;
+use crate::config_file::{FileReader, LISTS, POOLS, unknown};
 use crate::error::{ConfigError, Errors};
-use crate::file::{FileReader, LISTS, POOLS, unknown};
-use crate::files::read_file;
-use crate::name::Name;
+use crate::named_files::read_file;
 use crate::origin::SettingOrigin;
 use crate::setting::{PREFIX, Setting, by_variable, meant_variable, setting};
-use crate::shape::SettingShape;
+use crate::setting_name::Name;
+use crate::setting_shape::SettingShape;
 use crate::value::{Raw, SettingValue};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};

@@ -1,23 +1,23 @@
 //! The settings: one TOML file, overridden by the environment, and that by flags, all described by one table. This is the only
-//! crate that may read, check and explain them; other crates get the typed [`Config`]. Start at `table.rs`: it is data.
+//! crate that may read, check and explain them; other crates get the typed [`Config`]. Start at `setting_table.rs`: it is data.
 #![forbid(unsafe_code)]
 
 mod address;
 mod alerts;
 mod check;
 mod config;
+mod config_file;
 pub mod decimal;
 #[cfg(test)]
 mod docs;
 pub mod duration;
 mod effective;
 mod error;
-mod file;
-mod files;
 mod kinds;
 mod layers;
 mod lifetimes;
-mod name;
+mod named_files;
+mod named_secret;
 mod nearest;
 mod origin;
 mod pools;
@@ -25,12 +25,12 @@ mod prices;
 mod providers;
 mod rate;
 mod reuse;
-mod secret;
 mod setting;
-mod shape;
+mod setting_name;
+mod setting_shape;
+mod setting_table;
 mod show;
 mod store;
-mod table;
 mod tenants;
 #[cfg(test)]
 mod tests;
@@ -40,16 +40,16 @@ pub use address::{Scheme, ServerUrl};
 pub use alerts::AlertsConfig;
 pub use config::{Config, LogConfig, TlsConfig};
 pub use error::{ConfigError, ConfigErrors};
-pub use files::{check_folder, read_file, reading_remedy};
 pub use kinds::KindTable;
 pub use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TENANT_KEY, TO_PASSWORD};
-pub use name::toml_text;
+pub use named_files::{check_folder, read_file, reading_remedy};
+pub use named_secret::{CallerKey, Credential, Secret};
 pub use nearest::nearest;
 pub use origin::SettingOrigin;
 pub use providers::ProviderConfig;
 pub use reuse::ReuseRules;
-pub use secret::{CallerKey, Credential, Secret};
-pub use shape::is_label;
+pub use setting_name::toml_text;
+pub use setting_shape::is_label;
 pub use show::{Line, ORIGIN_COLUMN, in_force, lines, object, secret_files, secret_variables};
 pub use store::{StoreConfig, StoreUrl};
 pub use tenants::{OPEN_MAX_DEFAULT, RATE_DEFAULT, TenantConfig};
@@ -69,7 +69,7 @@ pub struct Sources {
 
 /// The name of every setting; `*` stands for a part that the operator chooses.
 pub fn setting_names() -> impl Iterator<Item = &'static str> {
-    table::settings().map(|setting| setting.path)
+    setting_table::settings().map(|setting| setting.path)
 }
 
 impl Config {

@@ -3,14 +3,14 @@
 
 use crate::Config;
 use crate::check::{MARGIN_MAX, bad_name};
+use crate::config_file::LIFETIMES;
 use crate::duration::render;
 use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
-use crate::file::LIFETIMES;
 use crate::kinds::KindTable;
-use crate::name::Name;
 use crate::providers::ProviderConfig;
 use crate::setting::Defaults;
+use crate::setting_name::Name;
 use quittance::LifeRule;
 use quittance_engine::targets::HostPattern;
 use quittance_engine::with_life_rules;

@@ -2,13 +2,13 @@
 
 use crate::Config;
 use crate::check::bad_name;
+use crate::config_file::POOLS;
 use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
-use crate::file::POOLS;
-use crate::name::Name;
 use crate::origin::SettingOrigin;
 use crate::setting::Defaults;
-use crate::shape::{SettingShape, is_label};
+use crate::setting_name::Name;
+use crate::setting_shape::{SettingShape, is_label};
 use quittance::{DEFAULT_TENANT, PoolSpec};
 use quittance_engine::with_life_rules;
 use quittance_lifecycle::terms::site;

@@ -3,11 +3,11 @@
 use crate::config::without_slash;
 use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
-use crate::files::certificates;
 use crate::layers::Environment;
-use crate::name::Name;
+use crate::named_files::certificates;
+use crate::named_secret::Credential;
 use crate::prices::currency_at;
-use crate::secret::Credential;
+use crate::setting_name::Name;
 use quittance::{ApiKey, ProviderSettings};
 use quittance_engine::Throttle;
 use quittance_lifecycle::{FaultClass, Money};

@@ -1,7 +1,7 @@
 //! Whether equal orders share an answer, by tenant, host and kind.
 
 use crate::effective::Effective;
-use crate::name::Name;
+use crate::setting_name::Name;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::ReuseSetting;
 use quittance_lifecycle::Reuse;

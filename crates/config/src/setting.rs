@@ -1,10 +1,10 @@
 //! One row of the table of settings, and how it is found: by its name in the file and in flags, and by its variable.
 
 use crate::Config;
-use crate::name::Name;
 use crate::nearest::nearest;
-use crate::shape::SettingShape;
-use crate::table::settings;
+use crate::setting_name::Name;
+use crate::setting_shape::SettingShape;
+use crate::setting_table::settings;
 use crate::value::SettingValue;
 use quittance::{ApiKey, DEFAULT_TENANT, LifeRule, PoolSpec, ProviderSettings};
 use quittance_engine::{Settings, Throttle};

@@ -1,11 +1,11 @@
 //! `config show`: every setting that holds, with its origin as a comment. The text is a config file that means the same.
 
+use crate::config_file::{LISTS, POOLS};
 use crate::effective::Held;
-use crate::file::{LISTS, POOLS};
-use crate::name::{Name, quoted};
-use crate::secret::{CallerKey, Credential, Keeper};
+use crate::named_secret::{CallerKey, Credential, Keeper};
 use crate::setting::Setting;
-use crate::table::settings;
+use crate::setting_name::{Name, quoted};
+use crate::setting_table::settings;
 use crate::value::SettingValue;
 use crate::{ADMIN_KEY, Config, TENANT_KEY, alerts};
 use quittance_admin::settings::ShownSetting;

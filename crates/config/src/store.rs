@@ -4,11 +4,11 @@
 use crate::address::{Scheme, ServerUrl, without_password};
 use crate::effective::{Effective, Held};
 use crate::error::{ConfigError, Errors};
-use crate::files::certificates;
 use crate::layers::Environment;
-use crate::name::Name;
+use crate::named_files::certificates;
+use crate::named_secret::Credential;
 use crate::origin::SettingOrigin;
-use crate::secret::Credential;
+use crate::setting_name::Name;
 use quittance::{Place, PostgresSettings, RedisSettings};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The value of a setting: as it was written, as it was understood, and as a field of ours holds it.
 
-use crate::name::toml_text;
+use crate::setting_name::toml_text;
 use crate::{duration, rate};
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, Rate};

@@ -3,13 +3,13 @@
 
 mod about;
 pub mod caller;
-pub mod errors;
 pub mod events;
+pub mod list_page;
+pub mod order_problems;
 mod order_view;
 mod orders;
-pub mod page;
 pub mod problem;
-pub mod request;
+pub mod request_body;
 
 pub use caller::{Operator, Watcher};
 pub use order_view::{ErrorView, OrderInFull, OrderInShort, ShownAnswer, Source, Status};

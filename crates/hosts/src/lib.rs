@@ -22,21 +22,21 @@
 mod decode;
 mod encoding;
 mod escapes;
-mod file;
+mod file_data;
+mod host_search;
 mod html;
 mod inflate;
-mod name;
 mod packed;
-mod scan;
+mod param_name;
 #[cfg(test)]
 mod tests;
 mod whole;
 
 pub use decode::is_text;
 use decode::{Texts, base64_in};
-pub use file::file;
+pub use file_data::file;
 pub use html::html;
-pub use name::roots;
+pub use param_name::roots;
 use std::collections::BTreeSet;
 use url::Host;
 pub use whole::{address, is_media_type, is_proxy, page, vendor_address};
@@ -93,7 +93,7 @@ pub fn token(text: &str) -> Result<Hosts, Unclear> {
 /// As [`opaque`], unless the text is one word with dots whose last part is a word, and not a country's or an old
 /// domain: `user.new`. Four numbers are a version.
 pub fn word(text: &str) -> Result<Hosts, Unclear> {
-    if scan::is_dotted_word(text) { Ok(Hosts::new()) } else { opaque(text) }
+    if host_search::is_dotted_word(text) { Ok(Hosts::new()) } else { opaque(text) }
 }
 
 /// Every host of an address in the text, also in base64, and every host that begins what may be an address without a
@@ -138,24 +138,24 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
         }
     }
     while let Some(text) = texts.next()? {
-        scan::addresses(&text, &mut hosts);
+        host_search::addresses(&text, &mut hosts);
         match reader {
-            _ if is_structured(&text, reader) => scan::names(&text, &mut hosts),
+            _ if is_structured(&text, reader) => host_search::names(&text, &mut hosts),
             Reader::Prose => {}
-            Reader::Token => scan::words(&text, &mut hosts),
-            Reader::Opaque => scan::pieces(&text, &mut hosts),
+            Reader::Token => host_search::words(&text, &mut hosts),
+            Reader::Opaque => host_search::pieces(&text, &mut hosts),
             Reader::Value if whole::is_one_address(&text) => {}
-            Reader::Value => scan::beginnings(&text, &mut hosts),
+            Reader::Value => host_search::beginnings(&text, &mut hosts),
             // The path of an address has dots that make no hosts.
             Reader::Anything if whole::is_one_address(&text) => {
                 whole::words_behind_path(&text).for_each(|word| {
                     if !whole::is_one_address(word) {
-                        scan::beginnings(word, &mut hosts);
-                        scan::names_without_dot(word, &mut hosts);
+                        host_search::beginnings(word, &mut hosts);
+                        host_search::names_without_dot(word, &mut hosts);
                     }
                 });
             }
-            Reader::Anything => scan::names(&text, &mut hosts),
+            Reader::Anything => host_search::names(&text, &mut hosts),
         }
         texts.decode(&text);
         if reader == Reader::Prose {
@@ -170,7 +170,7 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
                 texts.push_normalized(&decoded);
             } else {
                 // Bytes of which a reader may make out an address, and nothing else.
-                decode::normalized(&decoded).iter().for_each(|text| scan::addresses(text, &mut hosts));
+                decode::normalized(&decoded).iter().for_each(|text| host_search::addresses(text, &mut hosts));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Answers in the shape that each method has. A token names the task that it came from, so that a test that finds it
 //! at the wrong caller knows whose it is; the answer to a picture follows from the picture alone.
 
-use crate::request::{AnswerShape, ProviderRequest};
+use crate::in_php::{AnswerShape, ProviderRequest};
 use crate::rng::MockRng;
 use crate::settings::MockClassicDialect;
 use quittance_protocol::classic::Form;

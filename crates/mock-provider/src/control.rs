@@ -2,8 +2,8 @@
 //! machine.
 
 use crate::faults::Faults;
+use crate::mock_server::{MockOutage, MockShared};
 use crate::script::ScriptRule;
-use crate::server::{MockOutage, MockShared};
 use crate::service::{ReplyBytes, page};
 use crate::world::{AccountChange, MockWorld};
 use hyper::header::{CONTENT_TYPE, HeaderValue};

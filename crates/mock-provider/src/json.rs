@@ -2,13 +2,13 @@
 //! requests become the parameters that in.php and res.php know, so that one world keeps one ledger for both
 //! protocols.
 
-mod codes;
-mod format;
+mod error_names;
 mod kinds;
 mod task;
+mod wording;
 
-pub(crate) use format::JsonFormat;
 pub(crate) use kinds::JsonKind;
+pub(crate) use wording::JsonFormat;
 
 use crate::rng::{MockRng, hex};
 use crate::world::Endpoint;

@@ -43,15 +43,15 @@
 mod answer;
 mod control;
 mod faults;
+mod in_php;
 mod json;
 mod ledger;
+mod mock_server;
 mod picture;
 mod pingback;
-mod reply;
-mod request;
+mod response_text;
 mod rng;
 mod script;
-mod server;
 mod service;
 mod settings;
 mod world;
@@ -66,7 +66,7 @@ pub use settings::{
 };
 pub use world::AccountChange;
 
-use server::{LedgerClock, MockShared};
+use mock_server::{LedgerClock, MockShared};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -95,7 +95,7 @@ impl MockProvider {
         let listener = TcpListener::bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(MockShared::new(settings, clock, world));
-        shared.spawn(server::listen(shared.clone(), listener, address));
+        shared.spawn(mock_server::listen(shared.clone(), listener, address));
         Ok(Self { shared, address })
     }
 

@@ -2,9 +2,9 @@
 //! strangers who try to pass for the provider. Only this machine is ever called.
 
 use crate::answer::MockAnswer;
+use crate::mock_server::MockShared;
 use crate::rng::MockRng;
 use crate::script::FaultAction;
-use crate::server::MockShared;
 use crate::settings::MockClassicDialect;
 use crate::world::TaskOutcome;
 use bytes::Bytes;

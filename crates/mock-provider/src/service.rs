@@ -2,10 +2,10 @@
 //! out when the connection takes its bytes, not before.
 
 use crate::control;
+use crate::mock_server::{ConnectionEnd, LastWords, MockShared, leave};
 use crate::pingback;
-use crate::reply::MockReply;
+use crate::response_text::MockReply;
 use crate::script::FaultAction;
-use crate::server::{ConnectionEnd, LastWords, MockShared, leave};
 use crate::world::{DeliveryMark, Entrance, MockWorld, ReadRequest, RequestStep};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};

@@ -12,11 +12,11 @@ pub use account::AccountChange;
 
 use crate::answer::MockAnswer;
 use crate::faults::Faults;
+use crate::in_php;
 use crate::json::{self, JsonKind, MockDialect};
 use crate::ledger::{LedgerValue, MockReport, Totals, count};
 use crate::pingback::Calls;
-use crate::reply::{Classic, MockReply, ReplyFormat, SolvedTask};
-use crate::request;
+use crate::response_text::{Classic, MockReply, ReplyFormat, SolvedTask};
 use crate::rng::MockRng;
 use crate::script::{BadScript, FaultAction, RulePlace, RuleScript};
 use crate::settings::{MockClassicDialect, Settings};
@@ -335,7 +335,7 @@ impl MockWorld {
     fn fresh_luck(&mut self, endpoint: Endpoint, form: &Form) -> u64 {
         /// How many different requests are distinguished before the oldest numbering starts again.
         const OCCURRENCES_MAX: usize = 500_000;
-        let hash = request::identity(form);
+        let hash = in_php::identity(form);
         let identity = u64::from_be_bytes(hash[..8].try_into().expect("a digest has more than eight bytes"));
         if self.occurrences.len() >= OCCURRENCES_MAX {
             self.occurrences.pop_first();

@@ -1,7 +1,7 @@
 //! A provider of the classic protocol: calls `in.php` and `res.php`.
 
 mod account;
-mod batch;
+mod many_polls;
 mod pace;
 mod provider;
 mod report;

@@ -4,9 +4,9 @@
 
 #[cfg(feature = "classic")]
 pub mod classic;
-mod frame;
 #[cfg(feature = "json")]
 pub mod json;
+mod provider_call;
 mod settings;
 
 #[cfg(feature = "classic")]

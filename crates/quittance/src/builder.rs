@@ -1,11 +1,11 @@
 //! Putting a node together: a store, a provider, an address for callbacks, and the operator's settings.
 
 use crate::clock::FleetClock;
-use crate::memory::StoreMemory;
+use crate::node_servers::{ServerSetup, Webhooks};
 use crate::place::{Opened, Place, SecretError, StoreOpenError};
 use crate::presence::Presence;
-use crate::server::{ServerSetup, Webhooks};
-use crate::{BackgroundTasks, Quittance, secret};
+use crate::store_memory::StoreMemory;
+use crate::{BackgroundTasks, Quittance, callback_secret};
 use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{Engine, LifeRule, PoolError, Settings, World};
 use quittance_lifecycle::{Fault, FaultClass, SubmitOutcome};
@@ -103,7 +103,7 @@ async fn agreed_secret(opened: &Opened, memory: &mut StoreMemory) -> Result<([u8
     match memory.agree().await {
         Ok(is_unsettled) => match memory.secrets().first() {
             Some(secret) => Ok((*secret, is_unsettled)),
-            None => Ok((opened.secret(secret::draw()?).await?, is_unsettled)),
+            None => Ok((opened.secret(callback_secret::draw()?).await?, is_unsettled)),
         },
         // A store that takes no writes just now must not keep a node from starting.
         Err(error) => {
@@ -339,7 +339,7 @@ impl Builder {
         let opened = self.place.open().await?;
         // Nothing comes in, and the file may be in use by the node that runs beside us.
         let spill = Arc::new(MemorySpill::default());
-        let drawn = secret::draw().map_err(SecretError::from)?;
+        let drawn = callback_secret::draw().map_err(SecretError::from)?;
         let secrets = SecretSource { of_store: opened.secret_as_it_is(drawn).await?, known: Vec::new() };
         self.server = self.server.without_callbacks();
         let (node, _) = self.assemble(opened, spill, provider, FleetClock::default(), secrets).await?;
@@ -384,7 +384,7 @@ impl Builder {
         secrets: SecretSource,
     ) -> Result<(Quittance, Webhooks), StartError> {
         let is_shared = self.place.is_shared();
-        let number = u64::from_le_bytes(secret::draw().map_err(SecretError::from)?);
+        let number = u64::from_le_bytes(callback_secret::draw().map_err(SecretError::from)?);
         let mut settings = Settings::new(number, |name| {
             Some(
                 quittance_protocol::kinds::kind(name)

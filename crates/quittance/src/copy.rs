@@ -4,8 +4,8 @@
 
 mod usage;
 
+use crate::callback_secret;
 use crate::place::{Opened, SecretError};
-use crate::secret;
 use futures_util::stream::{self, StreamExt};
 use quittance_lifecycle::{Counters, Key, Order, Timestamp};
 use quittance_ports::membership::SILENT_AFTER;
@@ -227,7 +227,7 @@ impl Before {
 /// callback, and the keys of orders follow from it. A store that was only read has drawn one that nothing follows
 /// from yet.
 async fn copy_secret(from: &Opened, to: &Opened) -> Result<bool, CopyError> {
-    let drawn = secret::draw().map_err(SecretError::from)?;
+    let drawn = callback_secret::draw().map_err(SecretError::from)?;
     let ours = from.secret(drawn).await?;
     let is_same = to.secret(ours).await? == ours;
     let may_be_replaced = is_same || to.store.list(Which::ALL, None, 1).await?.is_empty();

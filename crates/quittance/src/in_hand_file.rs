@@ -2,7 +2,7 @@
 //! no other node may know of them. The next process of this node compares them with the store, and puts back what the
 //! store has forgotten. If the store had them all at the stop and is still the same, the file is not needed.
 
-use crate::secret;
+use crate::callback_secret;
 use quittance_lifecycle::Order;
 use quittance_record::{decode_order, decode_terms, encode_order, encode_terms};
 use std::fs;
@@ -65,7 +65,7 @@ impl InHandFile {
             }
             kept += 1;
         }
-        secret::keep(&self.dir, IN_HAND_NAME, &bytes)?;
+        callback_secret::keep(&self.dir, IN_HAND_NAME, &bytes)?;
         Ok(kept)
     }
 

@@ -46,21 +46,24 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod callback_secret;
 mod clock;
 pub mod copy;
 mod in_hand_file;
-mod memory;
+#[cfg_attr(not(feature = "gateway"), path = "no_servers.rs")]
+mod node_servers;
 mod order;
 mod place;
 mod presence;
-mod secret;
-#[cfg_attr(not(feature = "gateway"), path = "no_server.rs")]
-mod server;
+mod store_memory;
 
 pub use builder::{Builder, SPILL_BYTES_MAX, SPILL_NAME, StartError};
+#[cfg(feature = "embedded")]
+pub use callback_secret::SECRET_NAME;
 pub use clock::SystemClock;
 pub use in_hand_file::IN_HAND_NAME;
-pub use memory::{IDENTITY as IDENTITY_NAME, NOTE as FORGOT_NAME};
+#[cfg(feature = "gateway")]
+pub use node_servers::{Callbacks, GatewaySetup};
 pub use order::{
     CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
     RecaptchaV3, Text, Turnstile,
@@ -100,16 +103,13 @@ pub use quittance_store_embedded as embedded;
 pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as PostgresSettings};
 #[cfg(feature = "redis")]
 pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
-#[cfg(feature = "embedded")]
-pub use secret::SECRET_NAME;
-#[cfg(feature = "gateway")]
-pub use server::{Callbacks, GatewaySetup};
+pub use store_memory::{IDENTITY as IDENTITY_NAME, NOTE as FORGOT_NAME};
 
 use in_hand_file::InHandFile;
+use node_servers::{CallbackServer, Server};
 use quittance_engine::{ApplyOutcome, DropOutcome, Engine, Outcome};
 use quittance_lifecycle::{Answer, Counters, DeadCause, FailCause, Fault};
 use quittance_ports::Clock;
-use server::{CallbackServer, Server};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,7 +2,7 @@
 //! gives the store, and the membership of those who work on it.
 
 #[cfg(feature = "embedded")]
-use crate::secret;
+use crate::callback_secret;
 use quittance_lifecycle::Key;
 #[cfg(feature = "embedded")]
 use quittance_ports::Which;
@@ -177,7 +177,7 @@ impl Opened {
     pub(crate) async fn secret_as_it_is(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            SecretHome::Folder(dir, store, _) => match secret::found_in(dir)? {
+            SecretHome::Folder(dir, store, _) => match callback_secret::found_in(dir)? {
                 Some(secret) => Ok(secret),
                 // A look must not hide from the next start that the secret is gone.
                 None if has_orders(store).await? => Ok(drawn),
@@ -207,19 +207,19 @@ impl Opened {
             SecretHome::Absent => drawn,
             #[cfg(feature = "embedded")]
             SecretHome::Folder(dir, store, known) => {
-                let found = secret::found_in(dir)?;
+                let found = callback_secret::found_in(dir)?;
                 let noted = store.secret_digests();
                 let is_noted =
-                    |secret: &[u8; 32]| noted.is_empty() || noted.contains(&secret::digest(secret));
+                    |secret: &[u8; 32]| noted.is_empty() || noted.contains(&callback_secret::digest(secret));
                 if !found.as_ref().is_some_and(is_noted) && has_orders(store).await? {
                     if found.is_some() {
-                        return Err(SecretError::Foreign { path: dir.join(secret::SECRET_NAME) });
+                        return Err(SecretError::Foreign { path: dir.join(callback_secret::SECRET_NAME) });
                     }
                     known.was_gone.store(true, Ordering::Relaxed);
                 }
-                let secret = secret::kept_in(dir, drawn)?;
+                let secret = callback_secret::kept_in(dir, drawn)?;
                 // A disk that is full must not keep a node from starting; it is noted the next time.
-                if let Err(error) = store.note_secret(secret::digest(&secret)).await {
+                if let Err(error) = store.note_secret(callback_secret::digest(&secret)).await {
                     tracing::warn!(%error, "the digest of the callback secret cannot be noted in the store");
                 }
                 *known.known.get_or_init(|| secret)
@@ -240,8 +240,8 @@ impl Opened {
             SecretHome::Absent => {}
             #[cfg(feature = "embedded")]
             SecretHome::Folder(dir, store, _) => {
-                secret::replace_in(dir, &secret)?;
-                store.note_secret(secret::digest(&secret)).await?;
+                callback_secret::replace_in(dir, &secret)?;
+                store.note_secret(callback_secret::digest(&secret)).await?;
             }
             #[cfg(feature = "redis")]
             SecretHome::Redis(store) => store.replace_secret(secret).await?,
@@ -333,16 +333,16 @@ impl Opened {
                 if !dir.exists() && store.damage().is_none() {
                     return Ok(None);
                 }
-                let what = match secret::look_at(dir, secret) {
-                    secret::Kept::Unchanged => return Ok(None),
-                    secret::Kept::Deleted => "deleted",
-                    secret::Kept::Replaced => "replaced",
+                let what = match callback_secret::look_at(dir, secret) {
+                    callback_secret::Kept::Unchanged => return Ok(None),
+                    callback_secret::Kept::Deleted => "deleted",
+                    callback_secret::Kept::Replaced => "replaced",
                 };
-                secret::keep_again(dir, *secret)?;
+                callback_secret::keep_again(dir, *secret)?;
                 Ok(Some(format!(
                     "{} was {what} while the node used it, and was written again: find out what changed it, and keep it with \
                      every backup of the store; then mark this alert as seen",
-                    dir.join(secret::SECRET_NAME).display()
+                    dir.join(callback_secret::SECRET_NAME).display()
                 )))
             }
             _ => Ok(None),
@@ -388,7 +388,7 @@ fn words_for_gone(dir: &Path) -> String {
         "the store has orders and its file {} was gone, so a new secret was drawn: orders that are placed again are not recognised and \
          are bought again, and true callbacks count as forged; stop the node and restore the file from a backup, or mark this \
          alert as seen",
-        dir.join(secret::SECRET_NAME).display()
+        dir.join(callback_secret::SECRET_NAME).display()
     )
 }
 

@@ -4,7 +4,7 @@
 
 use crate::SystemClock;
 use crate::clock::FleetClock;
-use crate::memory::StoreMemory;
+use crate::store_memory::StoreMemory;
 use quittance_engine::Engine;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::{HEARTBEAT_INTERVAL, SILENT_AFTER, SKEW_MAX};

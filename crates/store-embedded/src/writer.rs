@@ -7,7 +7,7 @@ use crate::documents::DocumentWrite;
 use crate::failure::{EmbeddedError, unavailable};
 use crate::notes;
 use crate::purge;
-use crate::scan::{ScanResult, scan};
+use crate::read_all::{ScanResult, scan};
 use crate::shared::EmbeddedShared;
 use crate::usage;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};

@@ -5,9 +5,9 @@
 //! lower limit for another while, so that no alert flaps.
 
 mod alert_engine;
-mod judge;
 mod readings;
 mod rule;
+mod rule_reading;
 mod window;
 pub mod words;
 

@@ -7,14 +7,14 @@ mod alerts;
 mod format;
 mod message;
 mod other_method;
-mod reach;
 mod sign;
 mod signed_call;
+mod webhook_reach;
 
 pub use format::WebhookFormat;
-pub use reach::{Allowed, BadAllowed};
 pub use sign::{derived_secret, secret_for_people};
 pub use signed_call::REMAINING_LIFE;
+pub use webhook_reach::{Allowed, BadAllowed};
 
 use async_trait::async_trait;
 use hyper::{StatusCode, Uri};
@@ -161,7 +161,7 @@ impl Webhooks {
         let number =
             host_name.parse::<IpAddr>().ok().or(is_this_machine.then_some(IpAddr::from([127, 0, 0, 1])));
         match number {
-            Some(address) if !reach::may_call(&self.settings.allow, host, address) => {
+            Some(address) if !webhook_reach::may_call(&self.settings.allow, host, address) => {
                 Err(BadCallback::Inside)
             }
             _ => Ok(url.to_owned()),

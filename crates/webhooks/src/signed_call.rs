@@ -2,8 +2,8 @@
 
 use super::Webhooks;
 use super::message::Message;
-use super::reach::{Allowed, may_call};
 use super::sign::{SignedHeaders, sign};
+use super::webhook_reach::{Allowed, may_call};
 use futures_util::TryFutureExt;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderName};

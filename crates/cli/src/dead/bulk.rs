@@ -1,15 +1,15 @@
 //! Bulk work: first the estimated cost, then a question, then the work. It is recorded in the store, so it continues after a crash.
 
+use super::await_replays::{self, is_accepted, settle};
 use super::cost::Cost;
-use super::outcome::{self, is_accepted, settle};
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use hyper::Method;
 use quittance::document::BulkAction;
 use quittance_admin::bulk::{Bulk, BulkList, DryRun, NewBulk};
 use quittance_admin::dead_letter::ShownFilter;
-use quittance_admin::outcome::ReplayOutcome;
+use quittance_admin::replay_outcome::ReplayOutcome;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -163,7 +163,7 @@ impl Many {
             let is_open = bulk.ended_at.is_none();
             begun.has_open |= is_open;
             let has_replays = self.action == BulkAction::Replay;
-            if is_open || (has_replays && outcome::read(client, bulk.number, "open").await?.open > 0) {
+            if is_open || (has_replays && await_replays::read(client, bulk.number, "open").await?.open > 0) {
                 begun.numbers.push(bulk.number);
             }
         }

@@ -1,12 +1,12 @@
 //! Dead letters that are named by key, by its first digits, or by the caller's id: replay, drop and note.
 
+use super::await_replays::is_accepted;
 use super::filter::short;
-use super::outcome::is_accepted;
 use super::render::{is_unreadable, key_of, why_of};
-use crate::client::{ApiClient, ApiError};
+use crate::api_client::{ApiClient, ApiError};
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
-use crate::{outcome, output, solve};
+use crate::{exit_reason, output, solve};
 use hyper::Method;
 use quittance::gateway::plain_json;
 use quittance::lifecycle::{KeyHead, KeyPrefix};
@@ -119,11 +119,11 @@ async fn follow(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, Str
     drop(progress);
     Ok(match ended {
         Ok(solved) if as_json => {
-            (true, Value::Object(outcome::solved_json(&solved, node.currency())).to_string())
+            (true, Value::Object(exit_reason::solved_json(&solved, node.currency())).to_string())
         }
         Ok(solved) => (true, format!("{} answered: {}", short(key), harmless(solved.text()))),
         Err(error) if as_json => {
-            (false, json!({ "order": key, "error": outcome::error_json(&error) }).to_string())
+            (false, json!({ "order": key, "error": exit_reason::error_json(&error) }).to_string())
         }
         Err(error) => (false, format!("{} no answer: {}", short(key), harmless(&error.to_string()))),
     })

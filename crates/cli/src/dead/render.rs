@@ -2,7 +2,7 @@
 
 use super::by_key::find;
 use super::filter::short;
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::{self, cut, harmless, roughly};
 use crate::pool::price_sum;

@@ -1,6 +1,6 @@
 //! Export and import of dead letters. Both work line by line, so that a file can have a million of them.
 
-use crate::client::{ApiClient, ApiError};
+use crate::api_client::{ApiClient, ApiError};
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless, not_written};
 use http_body_util::BodyExt;

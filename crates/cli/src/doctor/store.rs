@@ -1,7 +1,7 @@
 //! Whether the store can be opened, what waits in it, and what its own settings promise.
 
-use super::{Finding, State, nodes, reach};
-use crate::client::ApiClient;
+use super::{Finding, State, callback_reach, nodes};
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit, OrExit};
 use crate::place;
 use crate::store::status;
@@ -20,7 +20,7 @@ fn of(state: State, what: impl Into<String>) -> Finding {
 }
 
 pub(super) async fn store(config: &Config, environment: &Environment) -> Vec<Finding> {
-    let not_ready = reach::not_ready(config.listen).await;
+    let not_ready = callback_reach::not_ready(config.listen).await;
     let not_ready = not_ready.map(|why| format!("the daemon on {} is not ready: {why}", config.listen));
     let mut findings: Vec<Finding> = not_ready.map(|what| of(State::Bad, what)).into_iter().collect();
     // One process has an embedded store to itself, and this one has reported what is wrong.

@@ -1,7 +1,7 @@
 //! Pools as text.
 
 use crate::output::{cut, harmless, roughly};
-use crate::table::{self, Cell, PLAIN};
+use crate::text_table::{self, Cell, PLAIN};
 use anstyle::{AnsiColor, Style};
 use quittance::SystemClock;
 use quittance::lifecycle::{Money, PriceSum};
@@ -101,7 +101,7 @@ pub(crate) fn as_table(pools: &[ShownPool]) -> String {
     if pools.is_empty() {
         return "There are no pools: `quittance pool set --help` says how to make one.\n".into();
     }
-    table::render(HEADINGS, pools.iter().map(cells))
+    text_table::render(HEADINGS, pools.iter().map(cells))
 }
 
 pub(super) fn as_text(pool: &ShownPool) -> String {

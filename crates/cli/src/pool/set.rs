@@ -2,7 +2,7 @@
 //! old value.
 
 use super::{SetArgs, list, render};
-use crate::client::{ApiClient, ApiError, segment};
+use crate::api_client::{ApiClient, ApiError, segment};
 use crate::exit::{CliError, Exit};
 use crate::kinds::no_such_kind;
 use crate::output::{self, harmless};

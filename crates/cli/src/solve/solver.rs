@@ -1,10 +1,10 @@
 //! Places orders and waits for their outcome: on a node of this process, or through the daemon that uses the store.
 
 use super::follow;
-use crate::client::{ApiClient, ApiError};
+use crate::api_client::{ApiClient, ApiError};
 use crate::exit::{CliError, Exit};
 use crate::node::{self, UnlessInUse};
-use crate::{outcome, output, place};
+use crate::{exit_reason, output, place};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
@@ -90,7 +90,7 @@ impl SolveFailure {
 
 impl From<SolveError> for SolveFailure {
     fn from(error: SolveError) -> Self {
-        let (code, exit) = outcome::code(&error);
+        let (code, exit) = exit_reason::code(&error);
         Self::new(code, exit, CliError::of(exit, &error).what)
     }
 }
@@ -156,7 +156,7 @@ impl SolveFailure {
 
 impl Answered {
     fn of_solved(solved: &Solved, currency: &str) -> Self {
-        Self { text: solved.text().to_owned(), object: outcome::solved_json(solved, currency) }
+        Self { text: solved.text().to_owned(), object: exit_reason::solved_json(solved, currency) }
     }
 
     /// `origin` is that of the placement.

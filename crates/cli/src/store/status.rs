@@ -1,7 +1,7 @@
 //! `quittance store status`: the contents of a store, its nodes, and what its settings promise.
 
 use super::must_exist;
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit, OrExit};
 use crate::output::harmless;
 use crate::{output, place};

@@ -3,8 +3,8 @@
 use super::Config;
 use super::place::Place;
 use crate::setting::{Defaults, row};
-use crate::shape::{SettingShape, signal_word};
-use crate::table::settings;
+use crate::setting_shape::{SettingShape, signal_word};
+use crate::setting_table::settings;
 use crate::value::SettingValue;
 use quittance::ProviderSettings;
 use quittance_engine::{Settings, Targets, Throttle};

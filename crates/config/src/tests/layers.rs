@@ -1,11 +1,11 @@
 //! The environment and flags: every setting can come through them, and variables of other programs change nothing.
 
 use super::place::Place;
-use crate::name::Name;
 use crate::origin::SettingOrigin;
 use crate::setting::{Defaults, setting};
-use crate::shape::{HOSTS, SettingShape};
-use crate::table::settings;
+use crate::setting_name::Name;
+use crate::setting_shape::{HOSTS, SettingShape};
+use crate::setting_table::settings;
 use crate::value::SettingValue;
 use quittance_lifecycle::Preset;
 

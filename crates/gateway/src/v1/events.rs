@@ -3,7 +3,7 @@
 
 use super::AppState;
 use super::caller::{Id, Tenanted, Watcher};
-use super::errors::{not_seen, store_problem};
+use super::order_problems::{not_seen, store_problem};
 use super::order_view::{Source, StreamedChange};
 use super::problem::Refused;
 use crate::orders::is_placed_by;

@@ -2,11 +2,11 @@
 //! continues.
 
 use super::caller::{Chosen, Id, Prefer, Tenanted};
-use super::errors::{declined, not_seen, store_away, store_problem};
+use super::list_page::{PageQuery, bad_query, read_limit};
+use super::order_problems::{declined, not_seen, store_away, store_problem};
 use super::order_view::{OrderInFull, OrderInShort, Source};
-use super::page::{PageQuery, bad_query, read_limit};
 use super::problem::{Code, Refused, retry_after};
-use super::request::{JsonBody, NewOrder, ReportBody};
+use super::request_body::{JsonBody, NewOrder, ReportBody};
 use super::{AppState, PLACE_WAIT};
 use crate::api::IDEMPOTENT_REPLAYED;
 use crate::cursor::CursorOf;

@@ -2,7 +2,7 @@
 //! what only this protocol can get wrong: types, pictures in a wrapping, and a proxy in five pieces.
 
 use super::kinds::{JsonKind, Proxies};
-use super::{MockDialect, codes};
+use super::{MockDialect, error_names};
 use quittance_protocol::classic::{Form, Part};
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ pub(super) fn read(
         let Some(value) = find(task, path).filter(|_| !form.0.contains_key(*name)) else { continue };
         let is_identity = matches!(*path, "websiteURL" | "websiteKey" | "body");
         match text_of(value) {
-            Some(_) if is_identity && !value.is_string() => return Err(codes::BAD),
+            Some(_) if is_identity && !value.is_string() => return Err(error_names::BAD),
             Some(text) => set(form, name, text),
             None => {}
         }
@@ -67,9 +67,9 @@ fn check_score(dialect: MockDialect, kind: &JsonKind, task: &TaskFields) -> Resu
     match task.get("minScore") {
         Some(score) if is_v3 => match score.as_f64() {
             Some(score) if (0.1..=0.9).contains(&score) => Ok(()),
-            _ => Err(codes::BAD),
+            _ => Err(error_names::BAD),
         },
-        None if is_wanted => Err(codes::BAD),
+        None if is_wanted => Err(error_names::BAD),
         _ => Ok(()),
     }
 }
@@ -100,11 +100,13 @@ fn has_proxy(task: &TaskFields) -> bool {
 fn read_proxy(dialect: MockDialect, task: &TaskFields, form: &mut Form) -> Result<(), &'static str> {
     let text = |name: &str| task.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     if let Some(line) = text("proxy").filter(|_| dialect == MockDialect::CapSolver) {
-        return read_proxy_line(line, form).ok_or(codes::BAD);
+        return read_proxy_line(line, form).ok_or(error_names::BAD);
     }
-    let (Some(kind), Some(host)) = (text("proxyType"), text("proxyAddress")) else { return Err(codes::BAD) };
+    let (Some(kind), Some(host)) = (text("proxyType"), text("proxyAddress")) else {
+        return Err(error_names::BAD);
+    };
     if !matches!(kind.to_ascii_lowercase().as_str(), "http" | "https" | "socks4" | "socks5") {
-        return Err(codes::BAD);
+        return Err(error_names::BAD);
     }
     let port = match task.get("proxyPort") {
         Some(Value::Number(port)) => port.as_u64().and_then(|port| u16::try_from(port).ok()),
@@ -112,11 +114,11 @@ fn read_proxy(dialect: MockDialect, task: &TaskFields, form: &mut Form) -> Resul
         Some(Value::String(port)) if dialect != MockDialect::AntiCaptcha => port.parse().ok(),
         _ => None,
     };
-    let port = port.filter(|port| *port > 0).ok_or(codes::BAD)?;
+    let port = port.filter(|port| *port > 0).ok_or(error_names::BAD)?;
     let login = match (text("proxyLogin"), text("proxyPassword")) {
         (Some(login), Some(password)) => format!("{login}:{password}@"),
         (None, None) => String::new(),
-        _ => return Err(codes::BAD),
+        _ => return Err(error_names::BAD),
     };
     set(form, "proxytype", kind.to_ascii_uppercase());
     set(form, "proxy", format!("{login}{host}:{port}"));
@@ -195,7 +197,7 @@ mod tests {
             json!({"proxyType": "http", "proxyAddress": "h", "proxyPort": 1, "proxyLogin": "u"}),
             json!({"proxy": "u:p@h:1"}),
         ] {
-            assert_eq!(with(&bad), Err(codes::BAD), "{bad}");
+            assert_eq!(with(&bad), Err(error_names::BAD), "{bad}");
         }
         for line in ["http://u:p@h:1", "h:1:u:p", "http://h:1:u:p", "http:h:1:u:p"] {
             let task = json!({"type": "AntiCloudflareTask", "websiteURL": "https://a.test/", "proxy": line});

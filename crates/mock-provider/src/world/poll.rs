@@ -9,7 +9,7 @@ use crate::answer::MockAnswer;
 use crate::json::{self, MockDialect};
 use crate::ledger::{MockReport, count};
 use crate::pingback::{PingbackAddress, Words};
-use crate::reply::{Classic, MockReply, NOT_READY};
+use crate::response_text::{Classic, MockReply, NOT_READY};
 use crate::script::FaultAction;
 use crate::settings::MockClassicDialect;
 use std::net::IpAddr;

@@ -5,10 +5,10 @@ use super::{
     Endpoint, JsonTaskDetails, MockTask, MockWorld, ReadRequest, RequestPlan, RequestStep, TaskOutcome,
 };
 use crate::answer::MockAnswer;
+use crate::in_php::{self, ProviderRequest};
 use crate::json::{JsonKind, MockDialect};
 use crate::ledger::count;
 use crate::pingback::{Calls, PingbackAddress, first_parameter_only};
-use crate::request::{self, ProviderRequest};
 use crate::rng::{MockRng, digest};
 use crate::script::{FaultAction, RulePlace};
 use crate::settings::MockClassicDialect;
@@ -124,7 +124,7 @@ impl MockWorld {
             method: wanted.method.clone(),
             is_get: arrival.is_get,
             is_json_by_default: wanted.method.starts_with("geetest"),
-            params: request::ledger_params(&arrival.form),
+            params: in_php::ledger_params(&arrival.form),
             luck: plan.luck,
             accepted_at: now,
             price_micros,

@@ -3,7 +3,7 @@
 
 use crate::json::code::JsonCodes;
 use crate::json::id::foreign_task;
-use crate::json::money;
+use crate::json::json_price;
 use crate::json::solution::read_solution;
 use quittance_lifecycle::{Fault, FaultClass, Money, Payload};
 use serde_json::{Map, Value};
@@ -140,7 +140,7 @@ pub fn read_callback(body: &[u8], codes: &JsonCodes) -> Option<(Option<String>, 
 #[must_use]
 pub fn read_balance(body: &[u8], codes: &JsonCodes) -> JsonAccountReply {
     match JsonReply::read(body, codes) {
-        JsonReply::Yes(fields) => match fields.get("balance").and_then(money::read) {
+        JsonReply::Yes(fields) => match fields.get("balance").and_then(json_price::read) {
             Some(money) => JsonAccountReply::Is(money),
             None => JsonAccountReply::Puzzling(JsonSight::BrokenJson),
         },
@@ -249,7 +249,7 @@ fn status(fields: &Map<String, Value>) -> Option<&str> {
 }
 
 fn cost(fields: &Map<String, Value>) -> Option<Money> {
-    fields.get("cost").and_then(money::read_price)
+    fields.get("cost").and_then(json_price::read_price)
 }
 
 /// The end alone says nothing, because the provider's clock may be ahead or behind. The difference of the two times does.

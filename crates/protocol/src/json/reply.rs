@@ -4,7 +4,7 @@
 use crate::json::code::{description, error_id};
 use crate::json::dialect::JsonDialect;
 use crate::json::id::{TaskId, uuid_of};
-use crate::json::money;
+use crate::json::json_price;
 use quittance_lifecycle::{FaultClass, Money};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write};
@@ -101,7 +101,7 @@ fn finish(dialect: JsonDialect, finished: &FinishedTask<'_>) -> JsonObject {
     let mut body = JsonObject::new(0).text("status", facts.status_ready).raw("solution", &solution);
     // A price that is not known is left out: 0 would be a lie.
     if let Some(cost) = finished.cost.filter(|_| facts.extras.cost) {
-        let cost = money::write(cost, 5);
+        let cost = json_price::write(cost, 5);
         body = if facts.cost_is_string { body.text("cost", &cost) } else { body.raw("cost", &cost) };
     }
     if facts.extras.ip {
@@ -154,7 +154,7 @@ fn error_status(dialect: JsonDialect, code: &str) -> u16 {
 /// To `getBalance`.
 #[must_use]
 pub fn balance(dialect: JsonDialect, micros: u64) -> String {
-    let body = JsonObject::new(0).raw("balance", &money::write(Money(micros), 0));
+    let body = JsonObject::new(0).raw("balance", &json_price::write(Money(micros), 0));
     // Its clients read the packages that were bought; we sell none.
     if dialect == JsonDialect::CapSolver { body.raw("packages", "[]").end() } else { body.end() }
 }

@@ -3,7 +3,7 @@
 //! plan.
 
 use crate::classic::ClassicProvider;
-use crate::frame::account_unanswered;
+use crate::provider_call::account_unanswered;
 use quittance_ports::{Account, AskError};
 use quittance_protocol::classic::answer::{ClassicAccountReply, ThreadsReply, read_balance, read_threads};
 use std::sync::{Mutex, PoisonError};

@@ -4,7 +4,7 @@
 use crate::Settings;
 use crate::classic::account::ThreadsWatch;
 use crate::classic::pace::Allowance;
-use crate::frame::{Frame, ProtocolRules, SubmitBody};
+use crate::provider_call::{Frame, ProtocolRules, SubmitBody};
 use async_trait::async_trait;
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,

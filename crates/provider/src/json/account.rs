@@ -1,8 +1,8 @@
 //! What the provider says about the account. `quittance doctor` reads it, and so does our own API, for clients that
 //! ask for their balance.
 
-use crate::frame::account_unanswered;
 use crate::json::JsonProvider;
+use crate::provider_call::account_unanswered;
 use quittance_ports::{Account, AskError};
 use quittance_protocol::json::{JsonAccountReply, code, read_balance};
 use serde_json::Map;

@@ -2,9 +2,9 @@
 //! a silence means for a submit is in [`Frame::judge`] and [`Frame::judge_silence`].
 
 use crate::Settings;
-use crate::frame::{Frame, ProtocolRules, SubmitBody};
 use crate::json::account::CachedAccount;
 use crate::json::poll_counts::PollCounts;
+use crate::provider_call::{Frame, ProtocolRules, SubmitBody};
 use async_trait::async_trait;
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,

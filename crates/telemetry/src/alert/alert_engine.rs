@@ -1,9 +1,9 @@
 //! The engine that raises and clears alerts. The active alerts are an argument of each call, because another node may have written
 //! them. The engine itself remembers only since when a value has been above or below its threshold.
 
-use super::judge::{AlertLevel, Judge, Misses, RuleReading};
 use super::readings::Readings;
 use super::rule::{Rule, Thresholds};
+use super::rule_reading::{AlertLevel, Judge, Misses, RuleReading};
 use super::window::Window;
 use quittance_lifecycle::{Counters, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use super::{POSITIVE, SECOND_OR_MORE, count, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::SettingShape;
+use crate::setting_shape::SettingShape;
 use quittance::{LifeRule, PoolSpec};
 use quittance_ports::SIZE_MAX;
 

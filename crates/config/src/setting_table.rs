@@ -13,7 +13,7 @@ mod providers;
 mod stock;
 
 use crate::setting::Setting;
-use crate::shape::{DURATION_MAX, SettingShape};
+use crate::setting_shape::{DURATION_MAX, SettingShape};
 use std::time::Duration;
 
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
@@ -44,7 +44,7 @@ const REUSE: SettingShape = SettingShape::OneOf(&["by_kind", "shared", "exclusiv
 
 macro_rules! rows {
     ($section:ident: $($path:literal $field:tt $shape:expr, $help:expr;)*) => {
-        &[$($crate::table::row!($section, $path, $field, $shape, $help)),*]
+        &[$($crate::setting_table::row!($section, $path, $field, $shape, $help)),*]
     };
 }
 
@@ -54,8 +54,8 @@ macro_rules! row {
             path: $path,
             shape: $shape,
             help: $help,
-            default: $crate::table::default!($section, $field),
-            set: $crate::table::set!($section, $field),
+            default: $crate::setting_table::default!($section, $field),
+            set: $crate::setting_table::set!($section, $field),
         }
     };
 }
@@ -71,13 +71,13 @@ macro_rules! default {
     };
     ($section:ident, [override $($field:ident).+]) => { |_| None };
     ($section:ident, [limit($signal:expr)]) => {
-        |defaults| $crate::table::orders::limit($crate::setting::Section::of(defaults), $signal)
+        |defaults| $crate::setting_table::orders::limit($crate::setting::Section::of(defaults), $signal)
     };
 }
 
 macro_rules! set {
     ($section:ident, [$($value:literal)?]) => { $crate::setting::Set::ByName };
-    ($section:ident, [override $($field:ident).+]) => { $crate::table::set!($section, [$($field).+]) };
+    ($section:ident, [override $($field:ident).+]) => { $crate::setting_table::set!($section, [$($field).+]) };
     ($section:ident, [$($field:ident).+]) => {
         $crate::setting::Set::$section(|section, value| {
             if let Some(content) = $crate::value::SettingField::of(value) {
@@ -86,7 +86,7 @@ macro_rules! set {
         })
     };
     ($section:ident, [limit($signal:expr)]) => {
-        $crate::setting::Set::$section(|config, value| $crate::table::orders::set_limit(config, $signal, value))
+        $crate::setting::Set::$section(|config, value| $crate::setting_table::orders::set_limit(config, $signal, value))
     };
 }
 

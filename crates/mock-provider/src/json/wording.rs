@@ -1,9 +1,9 @@
 //! How the four put things. They agree on the outline and on little else: what an id is, what stands beside a solution,
 //! and what the status says.
 
-use super::{MockDialect, codes};
+use super::{MockDialect, error_names};
 use crate::answer::AGENT;
-use crate::reply::{MockReply, NOT_READY, SolvedTask, price};
+use crate::response_text::{MockReply, NOT_READY, SolvedTask, price};
 use serde_json::{Map, Value, json};
 
 /// How a client of this protocol is answered.
@@ -17,23 +17,23 @@ pub(crate) struct JsonFormat {
 impl JsonFormat {
     /// The code as this provider calls it.
     pub(crate) fn spelled(self, code: &str) -> &str {
-        codes::spelled(self.dialect, code)
+        error_names::spelled(self.dialect, code)
     }
 
     pub(crate) fn code(self, code: &str) -> MockReply {
         if code == NOT_READY {
             return self.pending();
         }
-        let status = codes::status(self.dialect, self.spelled(code));
+        let status = error_names::status(self.dialect, self.spelled(code));
         reply(status, self.refusal(code, self.polled_task.map(|(id, _)| id)))
     }
 
     fn refusal(self, code: &str, id: Option<u64>) -> Map<String, Value> {
         let code = self.spelled(code);
         let mut fields = Map::new();
-        fields.insert("errorId".to_owned(), codes::number(self.dialect, code).into());
+        fields.insert("errorId".to_owned(), error_names::number(self.dialect, code).into());
         fields.insert("errorCode".to_owned(), code.into());
-        fields.insert("errorDescription".to_owned(), codes::description(code).into());
+        fields.insert("errorDescription".to_owned(), error_names::description(code).into());
         let has_failed = matches!(code, "ERROR_CAPTCHA_UNSOLVABLE" | "ERROR_TOKEN_EXPIRED");
         if self.dialect == MockDialect::CapSolver && has_failed {
             fields.insert("status".to_owned(), "failed".into());

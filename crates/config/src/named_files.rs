@@ -2,7 +2,7 @@
 
 use crate::effective::Effective;
 use crate::error::ConfigError;
-use crate::name::Name;
+use crate::setting_name::Name;
 use crate::store::{StoreConfig, StoreUrl};
 use quittance::embedded::{DATABASE, LOCK, TRAIL};
 use quittance::{SECRET_NAME, SPILL_NAME};

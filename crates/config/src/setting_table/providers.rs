@@ -3,7 +3,7 @@
 use super::{ANY, BYTES, POSITIVE, REUSE, SECOND_OR_MORE, SOME, count, row, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::SettingShape;
+use crate::setting_shape::SettingShape;
 use quittance::ProviderSettings;
 use quittance_engine::{Settings, Throttle};
 

@@ -2,9 +2,9 @@
 
 use crate::effective::Effective;
 use crate::error::ConfigError;
-use crate::files::{read_file, reading_remedy};
 use crate::layers::Environment;
-use crate::name::Name;
+use crate::named_files::{read_file, reading_remedy};
+use crate::setting_name::Name;
 use base64::Engine as _;
 use quittance_gateway::{KEY_BYTES, KeyDigest};
 use std::fmt;

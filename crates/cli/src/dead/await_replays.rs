@@ -1,11 +1,11 @@
 //! The outcomes of replayed orders: waits for them and adds them up. The wait ends if the provider does not accept the account, because
 //! only a person can fix that.
 
-use crate::client::ApiClient;
+use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use quittance_admin::live::Snapshot;
-use quittance_admin::outcome::ReplayOutcome;
+use quittance_admin::replay_outcome::ReplayOutcome;
 use std::time::Duration;
 
 /// How often the open orders are read in this process, and by a daemon, which has other work.

@@ -3,7 +3,7 @@
 use super::{ANY, SECOND_OR_MORE, count, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::SettingShape;
+use crate::setting_shape::SettingShape;
 
 const MANY: SettingShape = count(0, 1_000_000_000);
 

@@ -2,10 +2,10 @@
 //! secrets that callbacks were signed with. By it a node notices a store that was flushed, restored or replaced, and
 //! does not take true callbacks for forged ones afterwards.
 
+use crate::callback_secret;
 use crate::in_hand_file::{InHandFile, KeptOrders};
+use crate::node_servers::Webhooks;
 use crate::place::Opened;
-use crate::secret;
-use crate::server::Webhooks;
 use quittance_engine::{Engine, KnownDocument, PutBack};
 use quittance_lifecycle::Timestamp;
 use quittance_ports::{MarkRequest, StoreError, StoreMark};
@@ -451,7 +451,7 @@ impl StoreMemory {
     /// It helps after a restart only, so a folder that cannot be written is no reason to stop.
     fn keep(&self, name: &str, bytes: &[u8]) {
         let Some(dir) = &self.dir else { return };
-        if let Err(error) = secret::keep(dir, name, bytes) {
+        if let Err(error) = callback_secret::keep(dir, name, bytes) {
             tracing::warn!(%error, name, "what this node remembers of its store cannot be kept in its folder");
         }
     }
@@ -465,7 +465,7 @@ fn remove_kept(file: &InHandFile, unreadable: usize) {
 }
 
 fn draw<const N: usize>() -> Result<[u8; N], StoreError> {
-    secret::draw().map_err(|error: io::Error| StoreError::Unavailable {
+    callback_secret::draw().map_err(|error: io::Error| StoreError::Unavailable {
         doing: "drawing a number",
         source: error.into(),
     })

@@ -1,4 +1,4 @@
-//! Stands in for `server.rs` where the crate is built without the feature `gateway`: no server, nothing to listen on, and no webhooks.
+//! Stands in for `node_servers.rs` where the crate is built without the feature `gateway`: no server, nothing to listen on, and no webhooks.
 
 use crate::StartError;
 use crate::builder::SecretSource;

@@ -3,7 +3,7 @@
 use super::{BYTES, POSITIVE, REUSE, SOME, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::{HOSTS, SettingShape};
+use crate::setting_shape::{HOSTS, SettingShape};
 use quittance_gateway::TenantSettings;
 
 pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {

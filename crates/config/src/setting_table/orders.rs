@@ -3,7 +3,7 @@
 use super::{ANY, BYTES, POSITIVE, count, duration, rows};
 use crate::Config;
 use crate::setting::Setting;
-use crate::shape::{HOSTS, SettingShape};
+use crate::setting_shape::{HOSTS, SettingShape};
 use crate::value::{SettingField, SettingValue};
 use quittance_lifecycle::Signal;
 use quittance_lifecycle::fault::FaultClass as Class;

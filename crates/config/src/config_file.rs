@@ -2,9 +2,9 @@
 
 use crate::error::{ConfigError, Errors};
 use crate::layers::Entry;
-use crate::name::Name;
 use crate::origin::SettingOrigin;
 use crate::setting::{is_table, meant, setting};
+use crate::setting_name::Name;
 use crate::value::Raw;
 use std::path::Path;
 use std::sync::Arc;

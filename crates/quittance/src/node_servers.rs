@@ -1,5 +1,5 @@
 //! The servers of a node: the gateway for callers over HTTP, the operator's API, the address for callbacks, and the
-//! calls to webhooks. `no_server.rs` stands in for this file where the crate is built without the feature `gateway`.
+//! calls to webhooks. `no_servers.rs` stands in for this file where the crate is built without the feature `gateway`.
 
 use crate::builder::SecretSource;
 use crate::{Builder, Quittance, StartError};

@@ -2,7 +2,7 @@
 //! would have been right.
 
 use crate::address::{Scheme, without_password};
-use crate::name::toml_text;
+use crate::setting_name::toml_text;
 use crate::value::{Raw, SettingValue};
 use crate::{decimal, duration, rate};
 use quittance_engine::targets::HostPattern;

@@ -11,7 +11,7 @@ use hyper::StatusCode;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::json;
-use quittance_gateway::v1::page::{Listed, bad_query, read_key};
+use quittance_gateway::v1::list_page::{Listed, bad_query, read_key};
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::{DeadLetterFilter, Key, Order, Phase, TimelineEvent, Timestamp};
 use quittance_ports::{BulkDocument, StoreError, Which};
