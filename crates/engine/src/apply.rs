@@ -1,6 +1,6 @@
-//! The one way to change an order: load, decide, commit with compare-and-swap, and only then hand out the effect.
-//! A writer that loses a race decides again on what the winner wrote. A writer that does not know whether its write
-//! happened looks, and never assumes.
+//! The only way to change an order after its placement: load it, decide, commit with compare-and-swap, and
+//! only then return the effect. A writer that loses a race decides again on what the winner wrote. A writer
+//! that does not know whether its write happened reads the record again, and never guesses.
 
 use crate::Engine;
 use quittance_lifecycle::{Advance, Decision, Effect, Event, Key, Order, WhyIgnored};
@@ -8,10 +8,10 @@ use quittance_ports::{Commit, StoreError, Version, Versioned};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long to wait before looking whether a write happened.
+/// How long to wait before the record is read again, to find out whether a write happened.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// How often a commit is tried whose fate is not known.
+/// How many commits with an unknown outcome are tried before the store's error is returned.
 const COMMITS_LOST_MAX: u32 = 5;
 
 /// What an event did.
@@ -46,8 +46,8 @@ impl Engine {
         self.apply_if(key, record, event, |_| true).await
     }
 
-    /// Applies an event that is meant for the order only while `is_meant` holds. The condition is checked again on
-    /// what a winner wrote.
+    /// Applies an event to an order only if `is_meant` is true for the order. The condition is checked again
+    /// on what another writer has written.
     pub(crate) async fn apply_if(
         &self,
         key: &Key,
@@ -86,7 +86,8 @@ impl Engine {
                         Err(error @ StoreError::Unavailable { .. }) => {
                             self.note_error(&error);
                             commits_lost += 1;
-                            // A store that can be read but not written may stay so; a node with a spill needs it now.
+                            // A store that can be read but not written may stay like that. The error is
+                            // returned, so that a node can use its spill.
                             if commits_lost == COMMITS_LOST_MAX {
                                 return Err(error);
                             }
@@ -107,7 +108,7 @@ impl Engine {
         self.world.clock.sleep_until(self.now() + LOOK_AGAIN).await;
     }
 
-    /// A write may or may not have happened: what stands now?
+    /// Reads the record after a short pause, if it is not known whether a write happened.
     pub(crate) async fn look_again(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         self.pause_before_looking().await;
         self.load(key).await
@@ -123,8 +124,9 @@ impl Engine {
     }
 }
 
-/// Whether the record that stands is the write that was in question. A submit carries a stamp that only its own timer
-/// has, so no node takes another's intent for its own. For all other writes it does not matter which node wrote.
+/// Whether the record in the store is the write of `next` whose reply was lost. A submit carries a stamp that
+/// only this one wake-up has, so no node takes the submit of another node for its own. For all other writes
+/// it does not matter which node wrote.
 pub(crate) fn is_ours(record: &Versioned, expected: Version, next: &quittance_lifecycle::Order) -> bool {
     record.version != expected && *record.order == *next
 }

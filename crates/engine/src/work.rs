@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How often the worker puts its house in order: the spill replayed, old records forgotten.
+/// How often the worker does its chores: it replays the spill, removes old records, and more.
 pub(crate) const CHORES_SPAN: Duration = Duration::from_secs(1);
 /// How many reports to the provider may be under way at once.
 const REPORTS_MAX: usize = 16;
@@ -59,7 +59,7 @@ impl Drop for SubmitSeat<'_> {
     }
 }
 
-/// The seats that a delivery has at its tenant and its host.
+/// The seats that a webhook delivery has at its tenant and its host.
 struct DeliverySeat<'a> {
     engine: &'a Engine,
     tenant: String,
@@ -200,7 +200,7 @@ impl Engine {
 
     // ---- what is new ---------------------------------------------------------------------------------------
 
-    /// An order was written that is due at `due`.
+    /// Sets the worker's timer to `due` if that is sooner: an order was written that is due then.
     pub(crate) fn expect_timer(&self, due: Timestamp) {
         let mut run_queue = lock(&self.run_queue);
         if due < run_queue.timer {
@@ -210,15 +210,15 @@ impl Engine {
         }
     }
 
-    /// Something was counted, and is to be written down soon.
+    /// Plans the write of the counters that no commit of an order writes.
     pub(crate) fn expect_counts(&self) {
         let at = self.now() + self.settings.count_span;
         lock(&self.run_queue).counts_at.get_or_insert(at);
         self.wakeup.ring();
     }
 
-    /// Has it written down, in its turn, that an answer has reached its caller. False if there is no room, or no
-    /// worker: then it must be written down first.
+    /// Queues the write that says that an answer has reached its caller. False if the queue is full or no
+    /// worker runs: then that write must be done before the answer leaves.
     pub(crate) fn collect_later(&self, placed: &PlacedOrder) -> bool {
         let mut run_queue = lock(&self.run_queue);
         let has_room = run_queue.is_working && run_queue.collected.len() < self.settings.backlog_max;
@@ -230,12 +230,12 @@ impl Engine {
         has_room
     }
 
-    /// Something was spilled, and is to be replayed.
+    /// Plans a replay of the spill.
     pub(crate) fn expect_spill(&self) {
         lock(&self.run_queue).has_spilled = true;
     }
 
-    /// An order was just written, and this node has it in hand: no need to look for it in the store.
+    /// Queues an order that this node has just written, so that no sweep of the store is needed to find it.
     pub(crate) fn attend_soon(&self, order: Versioned) {
         self.hold(&order);
         let due = order.order.due();
@@ -247,7 +247,7 @@ impl Engine {
         }
     }
 
-    /// Performs an effect that may be repeated at will, in its turn.
+    /// Queues an effect that may be performed any number of times.
     pub(crate) fn perform_later(&self, now: Versioned, effect: Effect) {
         let mut run_queue = lock(&self.run_queue);
         // If there is no room the order's timer brings the effect back.
@@ -331,7 +331,7 @@ impl Engine {
         let record = match due.order {
             Some(record) => record,
             None => match self.world.store.load(&due.key).await {
-                // Another node may have carried it on since it began to wait here.
+                // Another node may have changed the order while it waited here.
                 Ok(record) => {
                     match record.filter(|record| record.order.due().is_some_and(|due| due <= self.now())) {
                         Some(record) => record,
@@ -357,14 +357,15 @@ impl Engine {
             |attempt: &Attempt| matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. });
         let is_in_doubt = record.order.attempts.iter().any(may_bring_word);
         let gate = match record.order.phase {
-            // If we could not write for a while, neither could others, and one of us may have kept the word that
-            // settles the doubt that this order is in. It is written first.
+            // If this node could not write for a while, other nodes could not either, and one of them may
+            // have spilled the callback that settles this order's doubt. That callback must be written first.
             Phase::Queued { held: false, .. } | Phase::InDoubt { .. }
                 if is_in_doubt && self.store_was_away(self.settings.others_first) =>
             {
                 Gate::ShutUntil(self.now() + self.settings.others_first)
             }
-            // Another node may have it in hand as it was before the store forgot it, and paid for.
+            // The store has forgotten something. Another node may hold this order with a paid attempt, and
+            // must have the time to put it back.
             Phase::Queued { held: false, .. } | Phase::InDoubt { .. } if self.recovering().is_some() => {
                 Gate::ShutUntil(self.recovering().unwrap_or_else(|| self.now()))
             }
@@ -462,8 +463,8 @@ impl Engine {
         }
     }
 
-    /// Whether other orders can learn something from what this one met. An unlisted code is news about that order and
-    /// its method, until orders of other methods meet it, too.
+    /// Whether the outcome of this submit says something about the provider as a whole. An unlisted code says
+    /// something about this order and its method only, until orders of other methods get it, too.
     fn is_about_provider(&self, order: &Order, outcome: &SubmitOutcome) -> bool {
         match outcome {
             SubmitOutcome::Rejected(fault) if fault.class == FaultClass::UnlistedCode => {
@@ -493,7 +494,8 @@ impl Engine {
         Timestamp::from_millis(self.let_go_at.load(Ordering::Relaxed)) >= sent
     }
 
-    /// What the provider says of these tasks: nothing, while it wants no polls. Each task has a timer that asks again.
+    /// Polls these tasks. The result is empty while the provider wants no polls. Each task has a timer that
+    /// polls it again.
     async fn ask_for(
         &self,
         tasks: &[String],
@@ -542,15 +544,16 @@ impl Engine {
         }
     }
 
-    /// A provider's reply to us is not sent again: the write is tried until it is safe.
+    /// Writes a provider's reply to a submit or a poll. The provider does not send it again, so the write is
+    /// tried until it succeeds.
     async fn arrive_somehow(&self, arrival: IncomingEvent) {
         while self.arrive(arrival.clone()).await.is_err() {
             self.world.clock.sleep_until(self.now() + CHORES_SPAN).await;
         }
     }
 
-    /// Puts a spare answer on the stock, as an order of its own under a key that is the same however often this is
-    /// done.
+    /// Puts a surplus answer into the stock, as an order of its own. Its key follows from the attempt, so a
+    /// repeat changes nothing.
     async fn stock(&self, order: &Order, attempt: u32) -> Result<(), StoreError> {
         let at = self.now();
         let Some(surplus) = surplus_as_order(order, attempt, at).map(Arc::new) else { return Ok(()) };

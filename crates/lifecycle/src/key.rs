@@ -40,8 +40,8 @@ impl KeyHead {
     }
 }
 
-/// Names what an answer is good for: all orders of one target can use each other's answers. It is the stock in
-/// the stock on which they stand.
+/// Names what an answer is good for: all orders of one target can use each other's answers. An answer without
+/// an owner stands in the stock of its target.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target(pub [u8; 32]);
 
@@ -91,7 +91,7 @@ impl Key {
         Self(digester.part(idempotency_key.as_bytes()).finish())
     }
 
-    /// The key of whatever fills a place in a pool for the time being.
+    /// The key of the order that fills a place in a pool, for one generation of the place.
     #[must_use]
     pub fn slot(tenant: &str, slot: &Slot) -> Self {
         let digester = Digester::new("quittance/slot/1").part(tenant.as_bytes()).part(slot.pool.as_bytes());
@@ -104,8 +104,8 @@ impl Key {
         Self(hidden("quittance/key/1", self.0, secret))
     }
 
-    /// The name in which an order takes from the stock. It changes in each life and after each attempt, so that a
-    /// slow taker can neither use nor return what was taken for a later need.
+    /// The claimant under which an order takes an answer from the stock. It changes with each life and each
+    /// attempt, so that a slow taker can neither use nor return what was taken for a later need.
     #[must_use]
     pub fn claimant(&self, life: u32, attempts: u32) -> Self {
         let digester = Digester::new("quittance/claimant/1").part(&self.0);

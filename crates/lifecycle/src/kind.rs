@@ -27,18 +27,19 @@ pub struct Field {
     pub name: &'static str,
     pub shape: Shape,
     pub required: bool,
-    /// The fields any of which stands in for it, where it is required.
+    /// Other fields, any of which may replace this one where it is required.
     pub substitutes: &'static [&'static str],
-    /// Whether two orders that differ in it need different answers.
+    /// Whether two orders with different values of this parameter need different answers.
     pub identifies: bool,
-    /// What leaving it out means, so that saying it and leaving it out is the same order.
+    /// The value that is used if the parameter is left out. An order with this value and an order without the
+    /// parameter are the same order.
     pub default: Option<&'static str>,
 }
 
 /// How the identity of an answer follows from the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// The fields that say so.
+    /// The values of the fields that are marked as identifying.
     Fields,
     /// Everything, except what is on the list of things that do not matter.
     Everything,
@@ -76,11 +77,11 @@ pub enum Role {
     Proxy,
     /// One of these words, in any case.
     Choice(&'static [&'static str]),
-    /// What identifies the answer that is wanted, a token, an option, a number. It may have dots, and has no reason
+    /// A value that identifies the answer: a token, an option, a number. It may have dots, and has no reason
     /// to name a host.
     Key,
-    /// The site's own word for something (an action): as a key, but one word with dots may end like a host, because
-    /// no provider fetches it.
+    /// A word that the site has chosen, for example an action. The rules are those of [`Key`](Role::Key), but
+    /// one word with dots may look like a host, because no provider fetches it.
     Word,
     /// A long token that is handed on to the vendor and has dots and slashes by its nature.
     Token,
@@ -90,9 +91,10 @@ pub enum Role {
     /// Prose that no provider reads as a page: a hint for the solver, the name of a browser. It may speak of hosts,
     /// and holds no address.
     Plain,
-    /// The text of a script that the page loads: as prose, but it may name the namespaces of documents.
+    /// The text of a script that the page loads. The rules are those of [`Plain`](Role::Plain), but it may
+    /// name XML namespaces.
     Script,
-    /// Nothing is known about it.
+    /// A parameter of which nothing is known.
     Unknown,
 }
 

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-/// The longest name of a task that is taken for one.
+/// The most bytes of a provider's task id. A longer text is not accepted as an id.
 pub const TASK_BYTES_MAX: usize = 128;
 
 /// How many attempts an order remembers. Only an order that is placed again and again ever makes so many; of
@@ -78,10 +78,10 @@ pub enum FailCause {
 pub enum DeadCause {
     /// The retries for this fault are used up.
     Spent(Fault),
-    /// The retries for attempts in doubt are used up, and what was seen of the last one.
+    /// The retries for attempts in doubt are used up. Holds what was seen of the last one.
     DoubtsSpent(Evidence),
     Deadline,
-    /// The deadline was reached before the provider took the task, and the last fault that it was met with.
+    /// The deadline was reached before the provider took the task. Holds the last fault, if there was one.
     NotTaken(Option<Fault>),
     /// It is not known whether it was paid for, and only an operator may decide to pay again.
     Doubt,
@@ -124,52 +124,54 @@ impl fmt::Display for DeadCause {
 /// How far an attempt has come, as far as we know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// On record; the provider has not answered yet.
+    /// It is on record, and the provider has not replied yet.
     Sent,
-    /// The order waits for this one.
+    /// The provider has taken it, and the order waits for it.
     Solving {
         task: String,
     },
-    /// The order goes on without it, but it is paid for: it is polled until it answers or its life is over.
+    /// The order does not wait for it any more, but it is paid for: it is polled until it answers or its life
+    /// is over.
     Trailing {
         task: String,
         poll_at: Timestamp,
     },
-    /// No longer waited for. An answer may still come by itself. `counted` once a later attempt was made in
-    /// spite of it, and the usage says so.
+    /// The order does not wait for it any more, and it is not polled. An answer may still come by callback.
+    /// `counted` is true once a later attempt was made, and the usage counts this one as a possible double.
     GivenUp {
         counted: bool,
     },
     Faulted,
     Answered,
-    /// Answered when the order needed it no more; on its way to the stock.
+    /// It was answered when the order did not need it any more. The answer is on its way to the stock.
     Surplus {
         answer: Answer,
         since: Timestamp,
     },
 }
 
-/// One paid submission, or one that may have been.
+/// One submission to the provider, which is paid for or may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     pub number: u32,
     pub sent: Timestamp,
-    /// It was certainly not solved before this moment.
+    /// The earliest moment at which the provider can have solved it.
     pub unsolved_at: Timestamp,
     /// Whether the provider is known to have taken it.
     pub accepted: bool,
     pub progress: Progress,
-    /// The provider's name for it, once it has answered: a report must name it.
+    /// The provider's task id, once it has answered. A report to the provider needs the id.
     pub task: Option<String>,
     pub report: Option<Report>,
     /// The order that it was made for, if its answer came from the stock.
     pub made_for: Option<Key>,
     /// What it cost, once it is over. `None` is "not known"; `Some(Money(0))` is "free".
     pub cost: Option<Money>,
-    /// Since when usage counts it among the attempts that may have been charged at a price that is not known.
+    /// When the usage began to count it as an attempt that may have been charged at a price that is not
+    /// known.
     pub unpriced_since: Option<Timestamp>,
-    /// Where it comes from, if the store forgot the record that it was made for: the birth of that record, and its
-    /// number there. Callbacks name it by these.
+    /// Set if the store forgot the record that the attempt was made for: when that record was made, and the
+    /// attempt's number there. Callbacks use these two values.
     pub former: Option<(Timestamp, u32)>,
     /// Which address its callback goes to, as a short digest; `None` if it was sent without one, or by a node that
     /// did not write it down.
@@ -189,14 +191,15 @@ impl Attempt {
         self.former.is_none() && self.made_for.is_none() && self.progress != Progress::Faulted
     }
 
-    /// Whether it is over and was charged, or may have been, at a price that is not known.
+    /// Whether the attempt is over and was charged, or may have been, at a price that is not known.
     #[must_use]
     pub fn is_unpriced(&self) -> bool {
         let is_answered = matches!(self.progress, Progress::Answered | Progress::Surplus { .. });
         self.cost.is_none() && (is_answered || self.unpriced_since.is_some())
     }
 
-    /// Whether the provider has charged it, or may have: everything but what it refused, or gave the money back for.
+    /// Whether the provider has charged the attempt, or may have. False if it rejected the task, or gave the
+    /// money back.
     #[must_use]
     pub fn may_be_charged(&self) -> bool {
         let is_rejected = self.progress == Progress::Faulted && !self.accepted;
@@ -208,8 +211,8 @@ impl Attempt {
 pub struct Order {
     pub key: Key,
     pub terms: Arc<Terms>,
-    /// When this record was made. Callbacks carry it, so that one meant for a forgotten record of the same key
-    /// is not taken for a new one.
+    /// When this record was made. The callback address carries it. So a callback for an earlier, forgotten
+    /// record of the same key is not taken for a callback of this one.
     pub born: Timestamp,
     /// Each placement after the end starts a new life, with fresh retries.
     pub life: u32,
@@ -217,7 +220,8 @@ pub struct Order {
     pub deadline: Timestamp,
     /// Whether a caller is entitled to the answer. If not, it goes to the stock.
     pub wanted: bool,
-    /// Whether the answer that stands has an expiry and has not reached a caller yet: if it expires so, it is waste.
+    /// Whether the answer can expire and has not reached a caller yet. If it expires like this, it counts as
+    /// waste.
     pub uncollected: bool,
     pub phase: Phase,
     pub attempts: Vec<Attempt>,
@@ -230,7 +234,8 @@ pub struct Order {
     /// The webhooks that are to be called when the order has ended.
     pub webhooks: Vec<Webhook>,
     pub last_webhook: u32,
-    /// When a node put this order back after the store had forgotten it; until a person has seen it.
+    /// When a node put this order back after the store had forgotten it. `None` again once a person has seen
+    /// it.
     pub put_back: Option<Timestamp>,
     /// Whether the store has lost the last steps of this order, so that what was paid for is not known. Until it has an
     /// answer, or an operator replays or drops it, a paid task may be resumed and nothing is submitted.
@@ -242,8 +247,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// This order as it was before an operator dropped it, if `letter` is what it was then. What has been learned of
-    /// its attempts since stays: money that was spent is not forgotten.
+    /// This order as it was before an operator dropped it, if `dead_letter` is what it was then. What has
+    /// been learned of its attempts since then stays: money that was spent is not forgotten.
     #[must_use]
     pub fn taken_back(&self, dead_letter: &Self) -> Option<Self> {
         let is_same =
@@ -253,7 +258,7 @@ impl Order {
         }
         let phase = match (&self.phase, &dead_letter.phase) {
             (Phase::Failed { cause: FailCause::Cancelled, .. }, dead @ Phase::Dead { .. }) => dead.clone(),
-            // Only the call about it was dropped.
+            // Only the webhook delivery was dropped.
             (now, then) if now == then => now.clone(),
             _ => return None,
         };
@@ -283,7 +288,7 @@ impl Phase {
         }
     }
 
-    /// Whether only a person can end the wait.
+    /// Whether the order is held: only an operator can end its wait.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self, Self::Queued { held: true, .. })
@@ -294,7 +299,7 @@ impl Phase {
         matches!(self, Self::Dead { .. })
     }
 
-    /// Whether the order still strives for an answer.
+    /// Whether the order still waits or works for an answer.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(
@@ -308,11 +313,12 @@ impl Phase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandOut<'a> {
     NotYet,
-    /// Good, and to be shared.
+    /// A good answer, which this caller can have now.
     Answer(&'a Answer),
-    /// Good, but it must be claimed first: it goes to one only, or this caller is the first to have it.
+    /// A good answer that must be claimed first: it goes to one order only, or this caller is the first to
+    /// get it.
     Claim,
-    /// There was an answer; it has too little life left.
+    /// There was an answer, and it has too little life left.
     Expired,
     /// The answer went to another order.
     TakenByAnother,
@@ -361,8 +367,8 @@ impl Order {
         }
     }
 
-    /// The order as it is once its answer went to `by`. Stores that hand out by themselves write down that they did,
-    /// and read the order through this.
+    /// The order once its answer was taken by `by`. A store writes only the fact that an answer was taken,
+    /// and builds the order from the record and that fact with this function.
     #[must_use]
     pub fn taken(mut self, by: Key, at: Timestamp) -> Self {
         if let Phase::Solved { answer, .. } = self.phase {
@@ -407,7 +413,7 @@ impl Order {
         }
     }
 
-    /// When the record may be forgotten. Never while anything is owed, and dead letters never by themselves.
+    /// When the record may be removed. `None` while a timer or a dead webhook remains, and for dead letters.
     #[must_use]
     pub fn forget_at(&self) -> Option<Timestamp> {
         if self.due().is_some() || self.has_dead_webhook() || self.put_back.is_some() {
@@ -483,7 +489,8 @@ impl Order {
         }
     }
 
-    /// Adds an attempt under the next number. There is room for so many; those that are over are forgotten first.
+    /// Adds an attempt under the next number. At most [`ATTEMPTS_KEPT_MAX`] are kept; attempts that are over
+    /// are removed first.
     pub(crate) fn remember(&mut self, attempt: Attempt) -> u32 {
         if self.attempts.len() >= ATTEMPTS_KEPT_MAX {
             let over = |attempt: &Attempt| matches!(attempt.progress, Progress::Faulted | Progress::Answered);

@@ -18,7 +18,7 @@ pub struct Pace {
 pub enum UnsettledDoubt {
     /// Submit again after the usual pause, and count a possible double payment.
     Resubmit,
-    /// DeadLetter it: a person decides.
+    /// Move the order to the dead letters: a person decides.
     DeadLetter,
 }
 
@@ -46,14 +46,15 @@ pub struct Policy {
     /// Whether the account is in another currency now than when the order was placed. What the provider says of
     /// prices then says nothing about the order's own money.
     pub other_currency: bool,
-    /// The longest that a submit may stay unreported before it is a doubt.
+    /// The longest that a submit may stay without an outcome on record. After this time it is in doubt.
     pub submit_wait: Duration,
     /// The longest that a doubt waits for a callback.
     pub in_doubt_wait: Duration,
     /// The shortest that a doubt lasts if a callback can settle it: time enough for another node to write down what
     /// it kept while the store was away.
     pub in_doubt_min: Duration,
-    /// How late a timer may ring when nothing is wrong; a later one says that we were away.
+    /// How late a timer may fire when nothing is wrong. A timer that fires later shows that this node or its
+    /// store was away.
     pub timer_late: Duration,
     /// The longest that a taken task waits for its callback before it is polled.
     pub callback_wait: Duration,
@@ -69,7 +70,8 @@ pub struct Policy {
     pub share_window: Option<Duration>,
     /// The longest that a provider takes to call back after the solve, if our address can be reached.
     pub callback_lag: Duration,
-    /// How far the clocks of two nodes may be apart: every answer expires so much sooner. Zero for one node alone.
+    /// How far the clocks of two nodes may be apart. Every answer expires sooner by this time. Zero for one
+    /// node alone.
     pub clock_skew: Duration,
     /// How long a refusal holds back new lives of the same key.
     pub refusal_hold: Duration,
@@ -80,7 +82,7 @@ pub struct Policy {
     pub pace: Pace,
 }
 
-/// "And a little": what is added to a percentile before we say that word should have come.
+/// Adds 10 % and 1 s to a percentile: after this time a callback is late.
 fn and_a_little(span: Duration) -> Duration {
     span.saturating_add(span / 10).saturating_add(Duration::from_secs(1))
 }
@@ -143,10 +145,10 @@ impl Policy {
 /// Named sets of pauses and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// The default. What costs nothing and says nothing about the order (no room, not reachable) is tried until the
-    /// order's deadline, paced by the gate.
+    /// The default. Faults that cost nothing and do not depend on the order (busy, not reachable) are retried
+    /// until the order's deadline, at the pace of the gate.
     Patient,
-    /// The pauses of the table, and a limit for each class.
+    /// The default pauses, and a limit of retries for each fault class.
     Standard,
     Conservative,
     Aggressive,

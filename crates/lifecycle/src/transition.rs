@@ -1,8 +1,8 @@
 //! The decisions about money: what every event does to an order.
 //!
-//! An attempt is paid for in one function only, `NextOrder::submit`; everything else here, and in the files under
-//! this one, decides whether that function is reached. Both entries, [`place`] and [`transition`], are pure: the
-//! caller commits the next order first and performs the effect after.
+//! Only one function spends money: `NextOrder::submit`. All other code here, and in the files of
+//! `transition/`, decides whether that function is reached. Both entries, [`place`] and [`transition`], are
+//! pure: the caller commits the next order first and performs the effect after.
 
 mod answers;
 mod charges;
@@ -36,7 +36,7 @@ pub struct Advance {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Advance(Box<Advance>),
-    /// There is nothing to write first: an effect that may be repeated at will.
+    /// Perform this effect without a commit: it may be repeated any number of times.
     Act(Effect),
     Ignore(WhyIgnored),
 }
@@ -44,21 +44,21 @@ pub enum Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyIgnored {
     NotDueYet,
-    /// The order is not in a phase in which this means anything.
+    /// The event has no meaning in the phase of the order.
     WrongPhase,
-    /// No attempt of this number is remembered.
+    /// The order has no attempt of this number on record.
     UnknownAttempt,
     /// This attempt has given its answer already.
     AlreadyAnswered,
-    /// Something newer is known of this attempt.
+    /// The record has something newer about this attempt than the event.
     OldNews,
-    /// A callback that says nothing final.
+    /// The callback brings no final result.
     NotFinal,
     TakenByAnother,
     AlreadyYours,
     TooOld,
     TooMany,
-    /// A callback that names another task than the one that its address was given out for.
+    /// The callback names another task than the one that its address was made for.
     OtherTask,
 }
 
@@ -78,7 +78,7 @@ impl WhyIgnored {
     ];
 }
 
-/// What an event does to an order.
+/// Decides what an event does to an order.
 pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
     let step = NextOrder::new(order, now);
     match event.without_secrets_of(&order.terms.params) {
@@ -109,7 +109,7 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
     }
 }
 
-/// The next order in the making.
+/// The next version of an order, while a decision builds it.
 struct NextOrder {
     next: Order,
     counters: Counters,
@@ -155,10 +155,10 @@ impl NextOrder {
                     self.done()
                 }
                 Phase::Queued { .. } => self.submit_if_open(stamp, gate, policy),
-                // No report came in time: the node that made the call is gone, or the call hangs.
+                // No outcome was written in time: the node that made the call is gone, or the call hangs.
                 Phase::Submitting { attempt, .. } => self.doubt(attempt, policy),
-                // A timer that rings late says that we were away, and the word may be on its way from where it
-                // was kept meanwhile.
+                // A timer that fires late shows that we were away. The callback may be in a spill that has
+                // not been replayed yet.
                 Phase::InDoubt { attempt, until }
                     if now > until + policy.timer_late
                         && !late
@@ -238,7 +238,8 @@ impl NextOrder {
         }
     }
 
-    /// The one place where money is spent. What an earlier attempt may have cost is counted here, and nowhere else.
+    /// The only place where money is spent. An earlier attempt that may have been paid for is counted here,
+    /// and nowhere else, as a possible double payment.
     fn submit(mut self, stamp: u64, policy: &Policy) -> Decision {
         let now = self.now;
         let order = &mut self.next;
@@ -275,8 +276,9 @@ impl NextOrder {
 
     // ---- doubt ---------------------------------------------------------------------------------------------
 
-    /// Unknown is not no: wait for the callback that may still come. It may also be with another node of ours that
-    /// could not write it for a while, which is more likely if no report came in time.
+    /// Puts an attempt in doubt: the provider may have taken it, so the order waits for a callback. The
+    /// callback may also be with another node that could not write it for a while. That is more likely if the
+    /// submit has no outcome in time.
     fn doubt(mut self, attempt: u32, policy: &Policy) -> Decision {
         self.counters.doubts = 1;
         let is_overdue = self.next.phase_due().is_some_and(|due| due <= self.now);
@@ -299,7 +301,8 @@ impl NextOrder {
         self.done()
     }
 
-    /// A doubt is drawn out for an outage of ours, but not for ever: a machine that is always late must come to an end.
+    /// Whether a doubt may be prolonged because this node or its store was away. There is a limit, so that a
+    /// doubt ends also on a machine that is always late.
     fn may_wait_longer(&self, attempt: u32, until: Timestamp, policy: &Policy) -> bool {
         let sent = self.next.attempt(attempt).map_or(Timestamp::ZERO, |attempt| attempt.sent);
         until <= sent + policy.doubt_wait() + policy.submit_wait * 2
@@ -322,7 +325,7 @@ impl NextOrder {
         self.submit_if_open(stamp, gate, policy)
     }
 
-    /// What was seen when the attempt fell silent, as far as its adapter could tell.
+    /// What the provider's adapter saw of an attempt whose submit ended in doubt.
     fn why_in_doubt(&self, number: u32) -> Evidence {
         let evidence = self.next.timeline.entries.iter().rev().find_map(|entry| match &entry.event {
             TimelineEvent::LeftInDoubt { attempt, evidence } if *attempt == number => Some(evidence.clone()),
@@ -331,7 +334,7 @@ impl NextOrder {
         evidence.unwrap_or_default()
     }
 
-    /// What the last attempt of this life was met with, if the provider has not taken one since.
+    /// The last fault of an attempt in this life, unless the provider has taken an attempt after it.
     fn last_fault(&self) -> Option<Fault> {
         let events = self.next.timeline.entries.iter().rev().map(|entry| &entry.event);
         let is_before = |event: &&TimelineEvent| {
@@ -349,7 +352,8 @@ impl NextOrder {
         })
     }
 
-    /// This attempt brings nothing. If the order waited for it, the table says what comes next.
+    /// Ends an attempt with a fault. If the order waited for this attempt, the fault table decides what comes
+    /// next.
     fn faulted(mut self, number: u32, fault: Fault, policy: &Policy) -> Decision {
         let was_current = self.next.current() == Some(number);
         self.set_progress(number, Progress::Faulted);
@@ -411,7 +415,7 @@ impl NextOrder {
 
     fn move_to_dead_letters(mut self, cause: DeadCause, policy: &Policy) -> Decision {
         self.leave(policy);
-        // Whatever ended it: the list names it with what a person must look at first.
+        // If the store lost steps of this order, that is the cause that a person must look at first.
         let cause = if self.next.steps_lost { DeadCause::StoreForgot } else { cause };
         // No caller wants it, or only a pool, which asks again. Whether it was paid for is a question for an operator
         // all the same.
@@ -426,7 +430,8 @@ impl NextOrder {
         self.done()
     }
 
-    /// The order goes on without the attempt that it waited for; that one is paid for, so it trails behind.
+    /// Leaves the attempt that the order waited for. If the provider has taken it, it is paid for, so it is
+    /// polled further in the background (it trails).
     fn leave(&mut self, policy: &Policy) {
         let poll_at = self.now + policy.poll_interval;
         let Some(number) = self.next.current() else { return };
@@ -436,7 +441,7 @@ impl NextOrder {
             Progress::Solving { task } => {
                 attempt.progress = Progress::Trailing { task: task.clone(), poll_at };
             }
-            // No timer will ask what became of it, so it is a doubt from here on.
+            // No timer of this attempt remains, so it counts as in doubt from here on.
             Progress::Sent if is_submitting => self.counters.doubts = 1,
             _ => {}
         }

@@ -1,8 +1,8 @@
-//! Where orders are written down. One verb writes, [`Store::commit`], and it is a compare-and-swap: losing a race is
-//! an answer, and says who won. [`Store::take`] gives away what stands in a stock, in one step, because a read before
-//! it would cost a second round trip. [`Store::discard`] is for an operator, and for records that cannot be read.
-//! Indices (`due`, `stock`, `forget_at`) are derived from the order, so a store knows no rule and the engine cannot
-//! tell stores apart.
+//! The contract of a store. [`Store::commit`] writes orders, as a compare-and-swap: a lost race is a result,
+//! and returns the record that won. [`Store::take`] gives an answer in a stock to an order, in one step,
+//! because a read before it would cost a second round trip. [`Store::discard`] is for an operator, and for
+//! records that cannot be read. Indices (`due`, `stock`, `forget_at`) are derived from the order, so a store
+//! knows no rule and the engine cannot tell stores apart.
 
 use crate::watch::Watch;
 use async_trait::async_trait;
@@ -10,13 +10,13 @@ use quittance_lifecycle::{Counters, Key, Order, Target, Terms, Timestamp};
 use std::error::Error;
 use std::sync::Arc;
 
-/// Names one write of one record. The versions of a key only grow, and none comes back when its record was purged and
-/// created again: a node that slept through all of that must lose to what it has never seen.
+/// Names one write of one record. The versions of a key only grow. No version is used again after its record
+/// was purged and created again: a node that slept through that must lose the race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
 impl Version {
-    /// What to expect where there is no record yet.
+    /// The version to expect if there is no record yet.
     pub const ABSENT: Self = Self(0);
 }
 
@@ -27,7 +27,7 @@ pub struct Versioned {
     pub order: Arc<Order>,
 }
 
-/// A record that is there and cannot be understood. It is reported and left alone until a person
+/// A record that exists and cannot be read. It is reported and left alone until a person
 /// [discards](Store::discard) it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
@@ -39,7 +39,7 @@ pub struct Unreadable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Commit {
     Done(Version),
-    /// Another writer was first; this is what stands now (nothing, if the record is gone).
+    /// Another writer was first. Holds the record as it is now (`None` if the record is gone).
     Conflict(Option<Box<Versioned>>),
 }
 
@@ -50,8 +50,8 @@ pub struct Due {
     /// The next moment at which an order that was not returned is due or its claim lapses. It may already have
     /// passed.
     pub next: Option<Timestamp>,
-    /// Records that were due and could not be understood: reported, and out of the way of the others. One that a
-    /// later version may have written stays due for nodes that can read it.
+    /// Due records that could not be read. They are reported and do not hold up other orders. A record
+    /// that a later version may have written stays due for nodes that can read it.
     pub unreadable: Vec<Unreadable>,
 }
 
@@ -66,7 +66,7 @@ impl Day {
     }
 }
 
-/// Which line of the usage something is added to.
+/// The row of the usage to which counters are added.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UsageRow {
     pub day: Day,
@@ -75,14 +75,14 @@ pub struct UsageRow {
     /// The [site](quittance_lifecycle::Terms::site), or [all of them](Self::ALL_SITES) once the day is no longer kept
     /// in detail.
     pub site: String,
-    /// The provider, and the currency that the amounts are in: see
-    /// [`account`](quittance_lifecycle::account::account). To a store it is one name; its columns call it the
-    /// provider.
+    /// The provider and the currency of the amounts: see [`account`](quittance_lifecycle::account::account).
+    /// To a store it is one name. Stored columns call it the provider.
     pub account: String,
 }
 
 impl UsageRow {
-    /// What stands for the site in the sums of days that are no longer kept in detail. No host is called that.
+    /// The site of rows that sum up all sites, for days that are no longer kept in detail. No host has this
+    /// name.
     pub const ALL_SITES: &'static str = "*";
 
     #[must_use]
@@ -122,20 +122,20 @@ impl OrderClass {
     }
 }
 
-/// How many orders stand where.
+/// How many orders are open, and how many are dead letters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounts {
     pub open: u64,
-    /// Those that wait for a person, records that cannot be understood among them.
+    /// Orders that wait for a person. Records that cannot be read count, too.
     pub dead: u64,
 }
 
 /// Which orders to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Which<'a> {
-    /// Those that stand there; all, if absent.
+    /// Only orders of this class; all classes if `None`.
     pub class: Option<OrderClass>,
-    /// The tenant whose orders are meant; all tenants, if absent.
+    /// Only orders of this tenant; all tenants if `None`.
     pub tenant: Option<&'a str>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Which<'a> {
     pub const OPEN: Self = Self { class: Some(OrderClass::Open), tenant: None };
     pub const DEAD: Self = Self { class: Some(OrderClass::Dead), tenant: None };
 
-    /// Of these, the orders of one tenant.
+    /// Limits the selection to one tenant.
     #[must_use]
     pub const fn of(self, tenant: &'a str) -> Self {
         Self { tenant: Some(tenant), ..self }
@@ -156,8 +156,8 @@ impl<'a> Which<'a> {
             && self.class.is_none_or(|class| class == OrderClass::of(order))
     }
 
-    /// Whether records that cannot be understood are among them. Their tenant is not known, and they wait for an
-    /// operator.
+    /// Whether the selection includes records that cannot be read. Their tenant is not known, and they wait
+    /// for an operator.
     #[must_use]
     pub fn includes_unreadable(self) -> bool {
         self.tenant.is_none() && self.class.is_none_or(|class| class == OrderClass::Dead)
@@ -166,25 +166,27 @@ impl<'a> Which<'a> {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It may work later, and a write *may have happened*: reload, then decide again.
+    /// The store did not answer. The call may work later, and a write *may have happened*: load the record,
+    /// then decide again.
     #[error("the store is not available while {doing}")]
     Unavailable { doing: &'static str, source: Box<dyn Error + Send + Sync> },
-    /// A stored record cannot be understood. A person must look.
+    /// A stored record cannot be read. A person must look at it.
     #[error("the record of order {key} cannot be read: {detail}")]
     Corrupt { key: Key, detail: String },
 }
 
-/// Every call returns, with an answer or an error, within a bounded time: a node that waits for a store for ever can
-/// carry nothing out.
+/// Where orders are kept. Every call returns within a bounded time, with a result or an error: a node that
+/// waits for a store for ever can do no work.
 #[async_trait]
 pub trait Store: Send + Sync {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
 
-    /// Writes `next` if its record still has the version `expected`, adds `counters` to the usage of the day of
-    /// `at`, updates every index and, if `next` is no longer [awaited](Order::is_awaited), wakes every watch of the
-    /// order: all of it or nothing, durable when it returns. A commit that leaves the order awaited need not wake
-    /// a watch, and should not: a hundred waiters would look, and learn nothing. Counters of nothing open no row in
-    /// the usage. A writer that loses changes nothing and wakes no watch.
+    /// Writes `next` if its record still has the version `expected`, adds `counters` to the usage of the day
+    /// of `at` and updates every index: all of it or nothing, durable when this returns. If `next` is no
+    /// longer [awaited](Order::is_awaited), the commit also wakes every watch of the order. A commit that
+    /// leaves the order awaited should wake no watch: a hundred waiters would read the record, and find
+    /// nothing new. Counters that are all zero make no row in the usage. A writer that loses changes nothing
+    /// and wakes no watch.
     async fn commit(
         &self,
         expected: Version,
@@ -193,18 +195,19 @@ pub trait Store: Send + Sync {
         at: Timestamp,
     ) -> Result<Commit, StoreError>;
 
-    /// Orders due by `now`, soonest first and then by key, hidden from other claimers until `until` or until they
-    /// are written: a courtesy that saves work, never a lock that anything relies on. A claim puts the order's
-    /// timer off to `until`, so an order that no node can finish stands behind what was due sooner, and starves no
-    /// other.
+    /// Returns orders due by `now`, soonest first and then by key, and hides them from other claimers until
+    /// `until` or until they are written. A claim only saves work: it is no lock, and nothing relies on it. A
+    /// claim puts the order's timer off to `until`. So an order that no node can finish goes behind orders
+    /// that were due sooner, and holds up no other order.
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError>;
 
-    /// Gives the answer in the stock that expires soonest, of those that do not expire before `good_until`, to `by`.
-    /// Then the record is [`Order::taken`] by `by` `at` this moment, and `counters` is in the usage of the day: all
-    /// of it or nothing, durable when it returns. Two takers at the same instant get two answers, or one of them gets
-    /// none. `by` is the key of one order, which needs one answer from one stock: a claimant that has taken one
-    /// already gets the same again, whatever `good_until` says, for as long as it is on record and claimed by it, and
-    /// nothing is counted. So a taker that lost the reply takes again. An answer that cannot be understood is passed
+    /// Takes one answer from the stock of `target` and gives it to `by`: the answer that expires soonest, of
+    /// those that do not expire before `good_until`. Then the record is [`Order::taken`] by `by` at the
+    /// moment `at`, and `counters` is in the usage of that day: all of it or nothing, durable when this
+    /// returns. Two takers at the same instant get two answers, or one of them gets none. The call is
+    /// idempotent for each claimant `by`: a claimant that has taken an answer gets the same one again, as
+    /// long as that answer is on record and claimed by it. Then `good_until` is ignored, and nothing is
+    /// counted. So a taker that lost the reply simply takes again. An answer that cannot be read is passed
     /// over.
     async fn take(
         &self,
@@ -215,18 +218,18 @@ pub trait Store: Send + Sync {
         counters: &Counters,
     ) -> Result<Option<Versioned>, StoreError>;
 
-    /// The orders on a stock that expire after `now`, soonest to expire first and then by key.
+    /// The orders in the stock of `target` whose answers expire after `now`, soonest first and then by key.
     async fn list_stock(&self, target: &Target, now: Timestamp, limit: usize)
     -> Result<Vec<Key>, StoreError>;
 
-    /// Misses no commit that is made after it returns and leaves this order no longer
-    /// [awaited](Order::is_awaited). Of other commits it need not hear.
+    /// Watches one order. After this returns, the watch misses no commit that leaves the order no longer
+    /// [awaited](Order::is_awaited). It may miss other commits.
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError>;
 
-    /// Orders in the order of their keys, from the first one after `after`. A record that cannot be understood stands
-    /// among [all](Which::ALL) and among the [dead](Which::DEAD), as what it is, and in the list of no tenant. A
-    /// tenant's list is read from an index of that tenant, so how long it takes says nothing about other tenants'
-    /// orders.
+    /// Lists orders by key, beginning with the first key after `after`. A record that cannot be read is
+    /// listed as [`Unreadable`] among [all](Which::ALL) and among the [dead](Which::DEAD), and in the list of
+    /// no tenant. A tenant's list is read from an index of that tenant, so the time that it takes shows
+    /// nothing about other tenants' orders.
     async fn list(
         &self,
         which: Which<'_>,
@@ -234,27 +237,27 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError>;
 
-    /// Removes up to `limit` orders that may be forgotten by `now`, those that could be forgotten first and then by
-    /// key, and says how many it removed. It wakes no watch.
+    /// Removes up to `limit` orders whose removal time is not after `now`, the earliest first and then by
+    /// key. Returns how many it removed. It wakes no watch.
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
-    /// Removes the record of this key if it cannot be read, with all that the indices say of it, and says whether
-    /// there was one; durable when it returns. The key is free then, and its versions go on growing. A readable
-    /// record is left alone. So is one that a later version wrote: other nodes can read it, and the error is the one
-    /// that reading it has. It wakes no watch.
+    /// Removes the record of this key if it cannot be read, with its index entries. Returns whether it
+    /// removed one; durable when this returns. Then the key is free, and its versions continue to grow. A
+    /// readable record is left alone. A record that a later version wrote is left alone, too, because other
+    /// nodes can read it: then the error is the one of reading it. It wakes no watch.
     async fn discard(&self, key: &Key) -> Result<bool, StoreError>;
 
-    /// Adds to the usage what changed no order.
+    /// Adds counters to the usage for events that changed no order, such as a join.
     async fn count(&self, line: &UsageRow, counters: &Counters) -> Result<(), StoreError>;
 
-    /// The usage of these days, both included, in the order of their lines.
+    /// The usage of the days from `from` to `to`, both included, sorted by row.
     async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError>;
 
-    /// Of each day before `detail`, the lines of all sites become one, [`UsageRow::ALL_SITES`], for each tenant, kind
-    /// and provider; of days before `sums` nothing is left. All that was counted stays counted, also while others
-    /// count. To do it again changes nothing.
+    /// Compacts old usage. For each day before `detail`, the rows of all sites become one row,
+    /// [`UsageRow::ALL_SITES`], for each tenant, kind and provider. Days before `sums` are removed. The
+    /// totals of the days that remain do not change, also while other nodes count. A repeat changes nothing.
     async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError>;
 
-    /// How many orders there are; it need not wait for writes that are under way.
+    /// How many orders are open, and how many are dead letters. It need not wait for writes in progress.
     async fn order_counts(&self) -> Result<OrderCounts, StoreError>;
 }

@@ -1,5 +1,5 @@
-//! The judge: holds the promises of Quittance against what really happened. It shares no rule with the engine;
-//! it has its own numbers for lifetimes, windows and limits, and the rest from the truth.
+//! The judge compares the promises of Quittance with what really happened in the simulated world
+//! (`truth.rs`). It shares no rule with the engine: it has its own numbers for lifetimes, windows and limits.
 
 mod freshness;
 
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// A promise that was broken, and how.
+/// A broken promise, and how it was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
     pub promise: &'static str,
@@ -31,27 +31,28 @@ pub(crate) struct LifeEvidence<'a> {
     pub orders: &'a [Arc<Order>],
     pub usage: &'a Counters,
     pub spilled: usize,
-    /// Whether what costs nothing is tried until the deadline.
+    /// Whether faults that cost nothing are retried until the deadline (the preset `patient`).
     pub is_patient: bool,
-    /// Whether the provider charges what it could not solve.
+    /// Whether the provider charges for a task that it could not solve.
     pub unsolvable_is_charged: bool,
 }
 
-/// How far two clocks may be apart, and a little for the way of a word.
+/// How far two clocks may be apart, plus half a second for a message between machines, in milliseconds like
+/// all times here.
 const SLACK: u64 = 2 * SKEW_MAX.unsigned_abs() + 500;
-/// The longest that a request may be on its way.
+/// The longest time from the sending of a request to its arrival.
 const TRAVEL: u64 = 30_000;
-/// The longest that a node is frozen, and a little.
+/// The longest time for which a node is frozen, with a reserve.
 const FROZEN_MAX: u64 = 120_000;
-/// How long a caller has to come for an answer that is there already.
+/// How long a caller has to fetch an answer that is ready.
 const COLLECTED_IN: u64 = 15_000;
 const REFUSAL_HOLD: u64 = 30_000;
 const TASK_LIFE: u64 = 600_000;
-/// For how long after a release an order may still be on its way because of it.
+/// How long after an operator's release an order may still be sent because of it.
 const RELEASE_LASTS: u64 = 15_000;
 const DOUBTS_MAX: usize = 3;
 
-/// How long an answer lives, and how much of it is promised.
+/// The life of an answer of this kind, and how much of it a reused answer must have left.
 fn life_of(kind: &str) -> Option<(u64, u64)> {
     match kind {
         "recaptcha_v2" | "recaptcha_v3" => Some((120_000, 40_000)),
@@ -60,7 +61,7 @@ fn life_of(kind: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// The most that a limited preset allows in one life, by class of refusal.
+/// The most submits in one life of an order, by the class of the fault that it meets.
 fn submits_max(class: FaultClass) -> usize {
     1 + match class {
         FaultClass::Busy => 5,
@@ -118,27 +119,28 @@ impl Court<'_> {
         self.orders.get(&task.key)?.attempts.iter().find(|attempt| attempt.number == task.attempt)
     }
 
-    /// Whether a node was killed or frozen in this time.
+    /// Whether this node was killed or frozen between `from` and `to`.
     fn was_troubled(&self, node: u64, from: u64, to: u64) -> bool {
         self.truth.fault_rates.iter().any(|(group, fault_rate, at)| {
-            // A freeze that began before may last into it.
+            // A freeze that began before `from` may last into the time.
             let begun = if *fault_rate == SimFault::Frozen { from.saturating_sub(120_000) } else { from };
             *group == node && *at >= begun && *at <= to
         })
     }
 
-    /// Whether its answer was put in stock, which serves exclusive orders only, as yet.
+    /// Whether the answer of this task went into the stock as an order of its own.
     fn went_to_stock(&self, task: &Task) -> bool {
         let order = self.orders.get(&task.key);
         order.is_some_and(|order| self.orders.contains_key(&order.key.surplus(order.born, task.attempt)))
     }
 
-    /// Whether the order was cancelled, and an exclusive order may have taken its answer from the stock.
+    /// Whether the order of this task was cancelled, and an exclusive order may have taken the answer from
+    /// the stock.
     fn went_to_another(&self, task: &Task, before: u64) -> bool {
         let is_cancelled = self.truth.cancelled.iter().any(|(who, at)| *who == task.who && *at <= before);
         let could_take = |visit: &Visit| {
             let is_exclusive = visit.who.starts_with("exclusive") || visit.who.starts_with("keyed");
-            // A caller that waited already when this was bought may be supplied with it, too.
+            // A caller that waited already when this task was bought may get its answer, too.
             let still_wanted = visit.result_at.as_ref().is_none_or(|(at, _)| *at > task.accepted_at);
             is_exclusive
                 && visit.request_spec.identity() == task.identity
@@ -179,16 +181,16 @@ impl Court<'_> {
             }
         }
         if self.evidence.spilled > 0 {
-            self.find("never lost", format!("{} words are still in a spill", self.evidence.spilled));
+            self.find("never lost", format!("{} events are still in a spill", self.evidence.spilled));
         }
         if self.truth.panics > 0 {
-            self.find("no panic", format!("{} pieces of work panicked", self.truth.panics));
+            self.find("no panic", format!("{} jobs panicked", self.truth.panics));
         }
     }
 
     fn paid_once(&mut self) {
         for (who, tasks) in &self.tasks.clone() {
-            // Each payment in spite of which another was bought, counted once.
+            // Each payment that was followed by another one although it may have been good, counted once.
             let mut doubles = BTreeSet::new();
             for (n, task) in tasks.iter().enumerate() {
                 let alive: Vec<_> =
@@ -210,7 +212,7 @@ impl Court<'_> {
         }
     }
 
-    /// Whether nothing was to be expected of `earlier` any more when `later` was bought.
+    /// Whether `earlier` could not bring a useful answer any more when `later` was bought.
     fn is_over(&self, earlier: &Task, later: &Task) -> bool {
         let known = [earlier.fault_reply, earlier.answer_returned, earlier.callback_received]
             .into_iter()
@@ -232,20 +234,21 @@ impl Court<'_> {
             .filter_map(|visit| visit.request_spec.min_life)
             .max()
             .map_or(margin, |min_life| u64::try_from(min_life.as_millis()).unwrap_or(u64::MAX).max(margin));
-        // A submit may have been frozen on its way; what counts for its age is when it was meant to leave.
+        // The node may have been frozen during the submit. The age of the answer counts from the recorded
+        // moment of the submit.
         let frozen = self.was_troubled(earlier.node, earlier.accepted_at - FROZEN_MAX, earlier.accepted_at);
         let meant = match self.attempt(earlier) {
             Some(attempt) => attempt.sent.as_millis(),
-            // A much-placed order has forgotten it.
+            // An order that was placed very often has removed the attempt.
             None if frozen => earlier.accepted_at - FROZEN_MAX,
             None => u64::MAX,
         };
         let oldest = meant.min(earlier.accepted_at - TRAVEL);
-        // Clocks may differ, and the caller may have wanted the time to come for it.
+        // Clocks may differ, and a caller may need time to fetch the answer.
         later.sent_at + 2 * SLACK + COLLECTED_IN >= oldest + life - most
     }
 
-    /// Whether no node of ours could know that `earlier` was taken when `later` was bought.
+    /// Whether no node of ours could know, when `later` was bought, that the provider had taken `earlier`.
     fn is_excused(&self, earlier: &Task, later: &Task) -> bool {
         let reply_came = earlier.reply_reached.is_some_and(|at| at <= later.sent_at);
         let word_came = earlier.callback_acked.is_some_and(|at| {
@@ -344,7 +347,7 @@ impl Court<'_> {
             let replays = self.truth.replayed.iter().filter(|name| *name == who).count();
             let is_for_a_pool = usize::from(who.starts_with("pool"));
             let lives = self.visits.get(who).map_or(is_for_a_pool, Vec::len) + replays;
-            // A submit whose reply was lost is a doubt, and a doubt is tried again a few times.
+            // A submit whose reply was lost is in doubt, and is retried a few times.
             let most = lives * (submits_max(class) + DOUBTS_MAX);
             let is_free = class == FaultClass::Busy && self.evidence.is_patient;
             let has_limit = !is_free && class != FaultClass::AccountBlocked && class != FaultClass::NoFunds;
@@ -360,7 +363,7 @@ impl Court<'_> {
             let Some(at) = refused.reached else { continue };
             if !matches!(refused.class, FaultClass::AccountBlocked | FaultClass::NoFunds)
                 || self.was_troubled(refused.node, at, at + 60_000)
-                // Closed again while a person's word that it is open was still being carried out.
+                // The account was blocked again while an operator's release was still being carried out.
                 || self.truth.released.iter().any(|(_, from, to)| {
                     *from <= at && to.saturating_add(RELEASE_LASTS) >= at
                 })
@@ -372,7 +375,7 @@ impl Court<'_> {
             let repeats = |sent: u64| {
                 self.visits.get(refused.who.as_str()).is_some_and(|visits| {
                     visits.iter().any(|visit| {
-                        // It may have stood before a frozen node since long before.
+                        // The request may have waited at a frozen node since long before.
                         visit.begun_at <= sent && visit.accepted.is_none_or(|accepted| accepted > at)
                     })
                 })
@@ -428,7 +431,7 @@ impl Court<'_> {
                         );
                     }
                 }
-                // A caller that asks for a certain life may find less.
+                // A caller that asks for a minimum life may find an answer with less.
                 Some((at, CallerResult::Expired))
                     if visit.request_spec.idempotency_key.is_none()
                         && visit.request_spec.min_life.is_none() =>
@@ -456,12 +459,13 @@ impl Court<'_> {
         }
     }
 
-    /// Whether the answer was there for as long as callers have to collect it, before this caller looked. An answer
-    /// from the stock may have no more life than its margin and this time when the order gets it. A caller that looks
-    /// once a minute can miss it, also under an order that had no answer yet when it was placed.
+    /// Whether this caller looked later than callers have to. When an order gets an answer from the stock,
+    /// that answer may live only for its margin and `COLLECTED_IN`. A caller that looks once a minute can
+    /// miss it, even if the order had no answer when it was placed.
     fn came_late(&self, visit: &Visit, at: u64) -> bool {
         let Some(order) = visit.key.and_then(|key| self.orders.get(&key)) else { return false };
-        // The phase does not show it: an uncollected answer is expired by now, or the order has a new life.
+        // The timeline shows this, and the phase does not: the answer has expired by now, or the order has a
+        // new life.
         let entries = order.timeline.entries.iter().rev();
         let there_since = entries
             .filter(|entry| {
@@ -477,8 +481,8 @@ impl Court<'_> {
     }
 
     fn the_usage_agree_with_the_ledger(&mut self) {
-        // What came from the stock was made for another order, where it is counted, and so was what stands there by
-        // itself.
+        // An answer from the stock was bought for another order, and is counted there. So is an answer that
+        // is an order of its own in the stock.
         let bought = || self.evidence.orders.iter().filter(|order| !is_surplus(order));
         let attempts =
             || bought().flat_map(|order| &order.attempts).filter(|attempt| attempt.made_for.is_none());
@@ -512,8 +516,8 @@ impl Court<'_> {
         self.every_payment_is_known_or_in_doubt();
     }
 
-    /// What the provider has really charged: no less than usage says, and no more than with the price of everything
-    /// whose price is not known.
+    /// Checks what the provider has really charged: at least the sum in the usage, and at most that sum plus
+    /// a price for each unpriced attempt.
     fn the_cost_is_within_what_is_not_known(&mut self) {
         let is_charged = |task: &&Task| task.fate != Fate::Unsolvable || self.evidence.unsolvable_is_charged;
         let charged = self.truth.tasks.iter().filter(is_charged).count() as u64 * PRICE;
@@ -538,12 +542,12 @@ impl Court<'_> {
     }
 }
 
-/// An answer that stands in the stock as an order of its own.
+/// Whether this order is a surplus answer that was put into the stock as an order of its own.
 fn is_surplus(order: &Order) -> bool {
     matches!(order.timeline.entries.first().map(|entry| &entry.event), Some(TimelineEvent::Stocked { .. }))
 }
 
-/// A request that the provider can fulfil.
+/// Whether the provider can fulfil this request.
 fn is_fine(visit: &Visit) -> bool {
     !visit.request_spec.site.contains("bad-site")
         && (visit.request_spec.reuse == Reuse::Shared || visit.request_spec.idempotency_key.is_none())
