@@ -279,7 +279,7 @@ impl Export {
                 Ok(page) => page,
                 Err(_) => {
                     self.is_over = true;
-                    let error = ExportError { error: "the store went away: this is not all of it" };
+                    let error = ExportError { error: "the store is not available: the export is not complete, run it again" };
                     return Some(format!("{}\n", json_text(&error)).into());
                 }
             };
@@ -357,10 +357,10 @@ struct ImportLine {
 
 fn read_line(line: &[u8]) -> Result<Order, String> {
     let Ok(ImportLine { key, record, terms }) = serde_json::from_slice(line) else {
-        return Err("this is no line of an export".into());
+        return Err("this line is not from an export of dead letters".into());
     };
     let (Some(record), Some(terms)) = (record, terms) else {
-        return Err("it could not be read where it comes from".into());
+        return Err("the store that it was exported from could not read this order".into());
     };
     let bytes = |text: &str| BASE64.decode(text).map_err(|_| "its record is no base64".to_owned());
     let strange = |error: quittance_record::RecordError| format!("its record cannot be read: {error}");

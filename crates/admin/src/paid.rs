@@ -45,7 +45,7 @@ impl State {
     }
 }
 
-pub(crate) const EXPIRED: &str = "it expired untaken, and is wasted";
+pub(crate) const EXPIRED: &str = "the answer expired before it was collected, and is wasted";
 const UNCOLLECTED: &str = "no caller has been given it yet";
 
 /// Who got the answer.
@@ -184,7 +184,7 @@ fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
         State::Solving | State::Trailing => return Recipient::None("it is being worked on"),
         State::InDoubt => return Recipient::None("it is not known whether it was taken"),
         State::GivenUp => return Recipient::None("no answer came in time"),
-        State::Faulted => return Recipient::None("it came to no answer"),
+        State::Faulted => return Recipient::None("the attempt got no answer"),
     }
     let stands = |number: u32| number == attempt.number;
     match &order.phase {
@@ -215,7 +215,7 @@ fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
             Some(Recipient::Stock(order.key.surplus(order.born, *attempt)))
         }
         TimelineEvent::TooOld { attempt } if stands(*attempt) => {
-            Some(Recipient::None("it came too late to be of use, and is wasted"))
+            Some(Recipient::None("the answer came too late to be used, and is wasted"))
         }
         TimelineEvent::Solved { attempt, .. } if stands(*attempt) => {
             Some(of_a_life_that_is_over(order, *attempt))

@@ -75,7 +75,7 @@ pub(crate) fn check(config: &Config, errors: &mut Errors) {
         if let Some((_, other)) = kept.iter().find(|(known, _)| *known == target) {
             let problem = format!("keeps the same target as the pool `{other}`");
             let table = Name::of([POOLS, &spec.name]);
-            let remedy = "they would share one stock: make one of them";
+            let remedy = "two pools with the same target would share one stock: make one pool of them";
             errors.push(unsound(config, &table, &table, &problem, remedy));
         }
         kept.push((target, &spec.name));
@@ -101,7 +101,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
     let Some(kind) = config.kinds.kind(&spec.kind) else { return Ok(None) };
     if !kind.single_use || kind.life.is_none() {
         let remedy =
-            format!("answers of kind `{}` are shared anyway, or never expire: leave the pool out", spec.kind);
+            format!("answers of kind `{}` can be used more than once, or never expire, so no pool is needed: remove it", spec.kind);
         return unsound(&kind_name, "is nothing to keep in stock", &remedy);
     }
     let tenant_name = table.below("tenant");

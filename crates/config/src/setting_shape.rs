@@ -123,7 +123,7 @@ impl SettingShape {
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Flag => "true or false".into(),
-            Self::Count { most: 0, .. } => "0: what is permanent is never tried again".into(),
+            Self::Count { most: 0, .. } => "0, because a permanent error is never retried".into(),
             Self::Count { least, most, or } => {
                 format!("{}a whole number from {least} to {most}", word_or(or))
             }

@@ -68,11 +68,11 @@ pub(crate) async fn run(
     let finished = tokio::time::timeout(CALM_MAX, keeping.join_next()).await;
     let EngineSummary { done, kills } = match finished {
         Ok(Some(Ok(finished))) => finished?,
-        Ok(None) => return Err(DemoError::engine("the engine was not kept")),
+        Ok(None) => return Err(DemoError::engine("the task that restarts the engine has ended too early")),
         Ok(Some(Err(error))) => {
             return Err(DemoError::engine(format!("the demo itself failed: {error}")));
         }
-        Err(_) => return Err(DemoError::engine("the engine did not come to an end: orders hang")),
+        Err(_) => return Err(DemoError::engine("the engine did not finish in time: some orders have no outcome")),
     };
     let ledger = mock.ledger();
     mock.stop().await;

@@ -96,7 +96,7 @@ pub enum NotAllowed {
     NoProxy { field: String },
     #[error("`{}` must be one of: {}", .field.escape_debug(), .words.join(", "))]
     NoChoice { field: String, words: &'static [&'static str] },
-    #[error("`{}` is not text in UTF-8, and is not a file: send it as text", .field.escape_debug())]
+    #[error("the value of `{}` is not UTF-8 text, and this parameter takes no file: send it as text", .field.escape_debug())]
     NotText { field: String },
     #[error("the provider cannot be sent this order: {why}")]
     CannotSend { why: String },
@@ -120,7 +120,7 @@ pub enum NotAllowed {
     Kind { kind: String },
 }
 
-/// What of an order is not allowed.
+/// The part of an order that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAllowedPart<'a> {
     /// A host that this parameter names, or may name.

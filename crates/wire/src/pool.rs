@@ -51,9 +51,9 @@ impl Break {
     /// In words for a person.
     pub(crate) fn describe_error(self) -> String {
         match self {
-            Self::NotHttp => "answered something that is not HTTP: check provider.url".to_owned(),
+            Self::NotHttp => "the reply is not HTTP: check provider.url".to_owned(),
             Self::TooLong { bytes_max } => {
-                format!("answered more than {bytes_max} bytes: check provider.url")
+                format!("the reply has more than {bytes_max} bytes: check provider.url")
             }
             Self::Ended(why) => why,
         }

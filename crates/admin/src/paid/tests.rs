@@ -132,7 +132,7 @@ fn a_task_that_came_to_nothing_is_named_and_is_no_double() {
     let order = live(order.clone(), &[(21, collected(&order))]);
     let [first, second] = &paid(&order)[..] else { panic!("{order:?}") };
     assert_eq!((first.task.as_deref(), first.state), (Some("task-1"), State::Faulted));
-    assert_eq!(first.recipient, Recipient::None("it came to no answer"));
+    assert_eq!(first.recipient, Recipient::None("the attempt got no answer"));
     assert_eq!((second.why.as_str(), &second.recipient), ("retry 1 for unsolvable", &Recipient::Caller));
     assert!(!second.is_possible_double);
 }

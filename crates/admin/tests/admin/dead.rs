@@ -202,7 +202,7 @@ async fn letters_are_carried_from_one_store_to_another_once() {
         .iter()
         .map(|line| (line["line"].as_u64().unwrap(), line["why"].as_str().unwrap()))
         .collect();
-    assert!(why.contains(&(5, "this is no line of an export")), "{why:?}");
+    assert!(why.contains(&(5, "this line is not from an export of dead letters")), "{why:?}");
     assert!(why.contains(&(7, "its key is not that of its record")), "{why:?}");
     let again = import().await;
     assert_eq!((&again["imported"], &again["there_already"]), (&json!(0), &json!(1)));

@@ -107,7 +107,7 @@ impl Facts {
         } else if days < DAYS_LEFT_LEAST {
             (
                 State::Note,
-                format!("{path} expires in {days} days ({until}): put a new one there, it is read by itself"),
+                format!("{path} expires in {days} days ({until}): put a new one there; the daemon loads it without a restart"),
             )
         } else {
             let names = self.names.join(", ");
@@ -208,15 +208,15 @@ pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
         (_, most @ Some(files)) if connections(wanted, most) < wanted => {
             let possible = connections(wanted, most);
             let what = format!(
-                "at most {files} may be open, and listener.connections_max is {wanted}: `serve` takes {possible} \
+                "this process may open at most {files} files, and listener.connections_max is {wanted}: `serve` takes {possible} \
                  connections and keeps the others for the store and the provider; raise the limit (LimitNOFILE= in the \
                  unit, or `ulimit -Hn`), or lower listener.connections_max"
             );
             of(about, State::Note, what)
         }
         (_, Some(most)) => {
-            of(about, State::Good, format!("up to {most} may be open; `serve` takes them all"))
+            of(about, State::Good, format!("this process may open {most} files, enough for all connections of `serve`"))
         }
-        (_, None) => of(about, State::Good, "as many as needed may be open"),
+        (_, None) => of(about, State::Good, "this process may open any number of files"),
     }
 }

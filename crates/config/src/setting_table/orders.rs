@@ -103,9 +103,9 @@ pub(super) static ROWS: &[Setting] = rows! {
         "retries after an attempt in doubt (sent, but no reply came); each may pay twice";
     "retry.limits.unsolvable" [limit(Class::Unsolvable)] RETRIES,
         "retries when the provider could not solve the task";
-    "retry.limits.no_funds" [limit(Class::NoFunds)] NEVER, "no money on the account: never retried, must be 0";
+    "retry.limits.no_funds" [limit(Class::NoFunds)] NEVER, "retries when the account has no money: there are none";
     "retry.limits.account_blocked" [limit(Class::AccountBlocked)] NEVER,
-        "account not accepted by the provider: never retried, must be 0";
-    "retry.limits.caller" [limit(Class::Caller)] NEVER, "invalid order: never retried, must be 0";
+        "retries when the provider does not accept the account: there are none";
+    "retry.limits.caller" [limit(Class::Caller)] NEVER, "retries of an invalid order: there are none";
     "retry.limits.unlisted_code" [limit(Class::UnlistedCode)] RETRIES, "retries after an unlisted error code";
 };

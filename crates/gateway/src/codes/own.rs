@@ -87,7 +87,7 @@ pub const OWN_CODES: &[OwnCode] = &[
     own("ERROR_NO_SUCH_CAPCHA_ID", UNKNOWN_ID, ASK_SAME),
     own(
         "ERROR_NO_SUCH_METHOD",
-        "this API has no such method, or it was not called by POST",
+        "this API has no such method, or the request was not a POST",
         "see docs/clients.md for what each dialect has",
     ),
     own("ERROR_PAGEURL", HOST, HOST_ADVICE),
@@ -114,7 +114,7 @@ pub const OWN_CODES: &[OwnCode] = &[
     own("ERROR_TASK_TIMEOUT", TIMEOUT, TIMEOUT_ADVICE),
     own(
         "ERROR_TOKEN_EXPIRED",
-        "the answer was there and has become too old to use: its caller came too late, or an idempotency key names it",
+        "the answer has expired: the caller came too late for it, or its idempotency key belongs to an older order",
         "ask for answers sooner, and place the order again, under a new idempotency key if it had one",
     ),
     own(

@@ -270,7 +270,7 @@ pub(super) async fn alive() -> Response {
     "ok".into_response()
 }
 
-const RECOVERING: &str = "the store is new, or was flushed, restored or replaced, and the nodes agree on its secret and put back what they had in hand: this takes some seconds";
+const RECOVERING: &str = "the store is new, or was flushed, restored or replaced. The nodes agree on its secret and put back the orders that they hold. Try again in some seconds";
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {

@@ -95,8 +95,8 @@ codes! {
         "Change the other pool, or remove it first.";
     TooManyPools "too_many_pools" 409 "Too many pools",
         "Remove a pool first.";
-    TooManyBulks "too_many_bulks" 409 "Too much bulk work in progress",
-        "Wait until some bulk work has ended, or stop some.";
+    TooManyBulks "too_many_bulks" 409 "Too many bulk actions in progress",
+        "Wait until a bulk action has ended, or stop one.";
     AnswerExpired "answer_expired" 410 "The answer under this key has expired",
         "Use another Idempotency-Key to buy a new answer. The same key never buys again.";
     WrongContentType "wrong_content_type" 415 "The content type is not JSON",
