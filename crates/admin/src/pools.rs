@@ -216,7 +216,7 @@ pub struct PoolList {
     pub pools: Vec<ShownPool>,
 }
 
-/// A pool in short.
+/// The main settings of a pool, as the list of pools shows them.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PoolInShort {
     pub name: String,

@@ -5,7 +5,7 @@ use quittance_lifecycle::{Money, Order, is_in_another_currency};
 use quittance_ports::{Day, StoreError};
 use std::collections::BTreeMap;
 
-/// Prices are of these last days.
+/// The prices are taken from the usage of this many last days.
 const DAYS: u64 = 7;
 
 /// Prices by kind, in the node's currency.

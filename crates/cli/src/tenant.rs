@@ -95,7 +95,7 @@ fn hash(key: &str) -> Result<KeyDigest, CliError> {
     Err(CliError::new(Exit::Usage, what))
 }
 
-/// 128 bits in the digits that the keys of providers have, too.
+/// Draws a random key: 128 bits as 32 hexadecimal digits, the form that providers use, too.
 pub(crate) fn draw() -> Result<String, CliError> {
     let mut bytes = [0; KEY_BYTES / 2];
     getrandom::fill(&mut bytes)

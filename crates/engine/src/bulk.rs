@@ -1,9 +1,10 @@
-//! A great many dead letters at once. What is to be done stands in a document in the store, with how far it has come,
-//! so any node goes on where the last one stopped; one of those that are there is at it, a bounded number of letters
-//! each second.
+//! Replays or drops many dead letters in one bulk action. A shared document holds the action and its
+//! progress, so any node can continue where the last one stopped. One node at a time works on it, on a
+//! limited number of dead letters each second.
 //!
-//! Nothing is done twice: what was done is no dead letter any more, and what has died again since the work began is
-//! not meant. So a node that is killed before it wrote its progress does no harm to the next one.
+//! No dead letter is handled twice: afterwards the order is not a dead letter any more, and an order that
+//! became a dead letter again after the action began is left alone. So a node that is killed before it wrote
+//! its progress does no harm.
 
 use crate::settings::listed_price;
 use crate::{ApplyOutcome, Engine, lock};
@@ -17,19 +18,21 @@ use quittance_ports::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many may be under way at once.
+/// How many bulk actions may be in progress at once.
 pub const BULKS_MAX: usize = 16;
 /// How many dead letters may be handled in a second.
 pub const PER_SECOND_MAX: u32 = 1000;
-/// How many documents are kept in all, those that have ended among them, and for how long.
+/// How many documents of bulk actions are kept in all, also of actions that have ended.
 const KEPT_MAX: usize = 32;
+/// How long the document of a bulk action is kept after its end.
 const ENDED_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// How often a node looks whether there is anything to do, while there is nothing.
+/// How often a node looks for bulk actions while there are none.
 const IDLE_SPAN: Duration = Duration::from_secs(3);
-/// How many dead letters are read at once; after these the progress is written down.
+/// How many dead letters are read at once. After each page the progress is written.
 const PAGE: usize = 64;
-/// What one round may take: the other chores wait for it.
+/// How many pages one round may read. The other chores wait for the round.
 const PAGES_MAX: usize = 64;
+/// How long one round may take.
 const ROUND_SPAN: Duration = Duration::from_millis(500);
 const AT_ONCE: usize = 16;
 
@@ -37,7 +40,7 @@ const AT_ONCE: usize = 16;
 pub enum BulkError {
     #[error("the rate is from 1 to {PER_SECOND_MAX} dead letters a second")]
     BadRate,
-    #[error("{BULKS_MAX} of them are under way: wait until one has ended, or stop one")]
+    #[error("{BULKS_MAX} bulk actions are in progress: wait until one has ended, or stop one")]
     TooMany,
     #[error("the store has no space for another document: remove a pool that is not needed")]
     NoRoom,
@@ -63,7 +66,7 @@ pub enum DropOutcome {
     Applied(ApplyOutcome),
 }
 
-/// When this node last looked, and whether there was anything to do.
+/// When this node last looked for bulk actions, and whether it found one.
 #[derive(Default)]
 pub(crate) struct BulkWatch {
     looked_at: Timestamp,
@@ -77,15 +80,16 @@ fn bulk_of(stored: &StoredDocument) -> Option<&BulkDocument> {
     }
 }
 
-/// Whether this dead letter was there when the work began.
+/// Whether the bulk action is for this order: it fits the filter, and was a dead letter when the action
+/// began.
 fn is_meant(document: &BulkDocument, order: &Order) -> bool {
     document.filter.fits(order)
         && order.dead_letter().is_some_and(|dead_letter| dead_letter.since < document.begun)
 }
 
 impl Engine {
-    /// Gives a dead letter up for good, also one that cannot be read. One that a later version wrote is left for it,
-    /// with the error that reading it has.
+    /// Drops a dead letter for good, also one that cannot be read. A record that a later version wrote stays,
+    /// and the error of reading it is returned.
     pub async fn drop_dead_letter(&self, key: &Key) -> Result<DropOutcome, StoreError> {
         match self.drop_dead(key).await {
             Err(StoreError::Corrupt { .. }) => {}
@@ -98,7 +102,8 @@ impl Engine {
         self.drop_dead(key).await.map(DropOutcome::Applied)
     }
 
-    /// Has every dead letter that fits, and is one now, replayed or dropped, so many a second.
+    /// Begins a bulk action: all present dead letters that fit `filter` are replayed or dropped, `per_second`
+    /// of them each second.
     pub async fn begin_bulk(
         &self,
         action: BulkAction,
@@ -144,13 +149,13 @@ impl Engine {
         Err(BulkError::Conflict)
     }
 
-    /// Those that are under way, and those that ended not long ago, in the order in which they began.
+    /// The bulk actions in progress, and those that ended not long ago, in the order in which they began.
     pub async fn bulks(&self) -> Result<Vec<BulkDocument>, StoreError> {
         let documents = self.bulk_documents().await?;
         Ok(documents.iter().filter_map(bulk_of).cloned().collect())
     }
 
-    /// Nothing more is done; what was done stays done. Nothing, if there is no such one.
+    /// Stops a bulk action. What it has done stays done. `None` if there is no bulk action of this number.
     pub async fn stop_bulk(&self, number: u64) -> Result<Option<BulkDocument>, BulkError> {
         for _ in 0..crate::pools::WRITES_MAX {
             let documents = self.bulk_documents().await?;
@@ -173,8 +178,8 @@ impl Engine {
         Err(BulkError::Conflict)
     }
 
-    /// Takes in a dead letter that comes from elsewhere. Of an order that is on record here already, it takes back
-    /// that a person dropped it, and changes nothing else. The site and the price of a new one are found out here, as
+    /// Imports a dead letter from another store. If the order is on record here already, the import undoes a
+    /// drop by an operator, and changes nothing else. Site and price of a new order are computed here, as
     /// when an order is placed: the file may have been edited, or written under another price list.
     pub async fn adopt_dead_letter(&self, order: Order) -> Result<AdoptOutcome, StoreError> {
         if !order.needs_a_person() {
@@ -196,7 +201,7 @@ impl Engine {
         }
     }
 
-    /// What stands there instead, if it could not be committed.
+    /// Commits a dead letter. If another record is there, returns that record.
     async fn commit_dead_letter(
         &self,
         expected: Version,
@@ -214,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// By number.
+    /// The shared documents of bulk actions, sorted by number.
     async fn bulk_documents(&self) -> Result<Vec<StoredDocument>, StoreError> {
         let mut documents = self.world.membership.documents().await?;
         documents.retain(|stored| bulk_of(stored).is_some());
@@ -241,7 +246,7 @@ impl Engine {
         Ok(())
     }
 
-    /// One round of whatever is this node's to do.
+    /// One round of work on the bulk actions, as far as they are this node's to do.
     pub(crate) async fn see_to_bulks(&self) {
         let now = self.now();
         {
@@ -259,7 +264,7 @@ impl Engine {
         }
     }
 
-    /// Says whether anything is left to do.
+    /// Works on the bulk actions. Returns whether work is left.
     async fn work_on_bulks(&self, now: Timestamp) -> Result<bool, StoreError> {
         let documents = self.bulk_documents().await?;
         let is_open =

@@ -1,5 +1,5 @@
-//! The worker's chores: what was counted is written down within a moment, and every second or so what was spilled is
-//! replayed, and what may be forgotten is.
+//! The worker's chores. Counters are written within a moment. Every second or so the spill is replayed, and
+//! old records are removed.
 
 use crate::{CallbackOutcome, Engine, lock};
 use quittance_lifecycle::Timestamp;
@@ -9,16 +9,17 @@ use std::time::Duration;
 
 /// How many forgettable records are removed at a time.
 const PURGE_MAX: usize = 256;
-/// How long what cannot be applied to a broken record is put off: an operator has to fix the record first.
+/// How long an event for an unreadable record is put off: an operator has to fix the record first.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
-/// How long what came in for an order that is not on record is kept, from the birth of its record, at most: after
-/// that it may have been forgotten in good order.
+/// How long an event for an order that is not on record is kept, from the birth of that record. After this
+/// time the record may have been removed in the normal way.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// How soon it is looked at again while its order is young, and until when that is.
+/// How soon an event for an order that is not on record is tried again while the order is young.
 const FORGOTTEN_PAUSE: Duration = Duration::from_secs(2);
+/// An order is young for this time after the birth of its record.
 const YOUNG: Duration = Duration::from_secs(600);
 
-/// How often the usage of old days are closed.
+/// How often the usage of old days is compacted.
 const USAGE_SPAN: Duration = Duration::from_secs(3600);
 
 impl Engine {
@@ -34,7 +35,7 @@ impl Engine {
         self.compact_usage().await;
     }
 
-    /// Now and then; which node does it, and how often, makes no difference.
+    /// Compacts the usage of old days, now and then. Any node may do it, and any number of times.
     async fn compact_usage(&self) {
         let now = self.now();
         let last = Timestamp::from_millis(self.usage_compacted_at.load(Ordering::Relaxed));
@@ -61,12 +62,13 @@ impl Engine {
         }
     }
 
-    /// Whether the order that this came in for may be put back by another node, or placed again by a caller.
+    /// Whether the order of this event may come back: another node may put it back, or a caller may place it
+    /// again.
     pub(crate) fn may_come_back(&self, arrival: &IncomingEvent) -> bool {
         self.now() < arrival.born + UNKNOWN_KEPT.min(self.settings.policy.keep)
     }
 
-    /// What came in for an order that the store does not know is looked at again.
+    /// Plans another try of an event for an order that the store does not know.
     pub(crate) fn look_again_soon(&self, arrival: &IncomingEvent) {
         let is_young = self.now().since(arrival.born) < YOUNG;
         let at = self.now() + if is_young { FORGOTTEN_PAUSE } else { UNREADABLE_PAUSE };
@@ -74,14 +76,15 @@ impl Engine {
         run_queue.unreadable_at = Some(run_queue.unreadable_at.map_or(at, |known| known.min(at)));
     }
 
-    /// It goes to the end of the queue, so that it does not stop the others. If there is no room it must stay where
-    /// it is, and the others are applied again when it is looked at again.
+    /// Moves a spilled event to the end of the spill, so that it does not stop the events behind it. Returns
+    /// whether the spill was full: then the event must stay where it is, and the events behind it are applied
+    /// again with it.
     fn put_off(&self, arrival: &IncomingEvent) -> bool {
         lock(&self.run_queue).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
         self.keep_again(arrival)
     }
 
-    /// Says whether there was no room for it.
+    /// Appends a spilled event to the spill again. Returns whether the spill was full.
     fn keep_again(&self, arrival: &IncomingEvent) -> bool {
         let is_kept = self.world.spill.keep(arrival).is_ok();
         if is_kept {
@@ -90,7 +93,8 @@ impl Engine {
         !is_kept
     }
 
-    /// Whatever came in while the store was away. Applying it twice does no harm, so a crash in the middle does none.
+    /// Applies the events that came in while the store was away. An event that is applied twice does no harm,
+    /// so a crash in the middle does none either.
     async fn replay_spill(&self) {
         {
             let mut run_queue = lock(&self.run_queue);

@@ -45,7 +45,7 @@ struct OpenPlacement {
     key: Key,
     terms: Arc<Terms>,
     policy: Policy,
-    /// What the key was hashed under.
+    /// The secret under which the key was hashed.
     secret: Option<[u8; 32]>,
     /// When the placement began.
     now: Timestamp,

@@ -24,11 +24,12 @@ use quittance_ports::{Goal, SIZE_MAX};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The most parts of the day that a pool may have.
+/// The most entries that the `hours` of a pool may have. Each entry is one part of the day.
 const HOURS_MAX: usize = 16;
-/// All nodes read all pools every few seconds.
+/// The most bytes of a pool's parameters. The limit is low because every node reads all pools every few
+/// seconds.
 const PARAMS_BYTES_MAX: usize = 16 * 1024;
-/// How often a document is tried to be written when others write it, too.
+/// How often a write of a shared document is tried before it fails, if other nodes write the same document.
 pub(crate) const WRITES_MAX: u32 = 8;
 
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +43,11 @@ pub enum PoolError {
     BadGoal,
     #[error("a pool has at most {HOURS_MAX} parts of the day, each from 00:00 to 24:00")]
     BadHours,
-    #[error("what a pool keeps is described by at most {PARAMS_BYTES_MAX} bytes: this has {bytes}")]
+    #[error("the parameters of a pool have at most {PARAMS_BYTES_MAX} bytes: these have {bytes}")]
     TooLarge { bytes: usize },
     #[error(transparent)]
     Place(#[from] PlaceError),
-    #[error("answers of kind `{kind}` are shared anyway, or never expire: there is nothing to keep in stock")]
+    #[error("a pool cannot keep answers of kind `{kind}`: they can be used more than once, or never expire, so none is needed")]
     CannotBeKept { kind: String },
     #[error("pool `{other}` keeps the same target already: change that one, or remove it first")]
     SameTarget { other: String },
@@ -62,7 +63,7 @@ pub enum PoolError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolView {
     pub document: PoolDocument,
-    /// The stock that it keeps; none, if what it asks for makes no sense here any more.
+    /// The stock that the pool keeps; `None` if the pool is not valid on this node (any more).
     pub target: Option<Target>,
     /// The demand that all present nodes have counted, since each of them started.
     pub demand: Demand,
@@ -72,12 +73,12 @@ pub struct PoolView {
     /// What the next refill costs: what its last answer cost, or else what the price list says. `None` if that is not
     /// known.
     pub price: Option<Money>,
-    /// What all money of it is in.
+    /// The currency of all amounts of the pool.
     pub currency: String,
 }
 
 impl PoolView {
-    /// Why its budget lets it buy nothing, whatever is left of it.
+    /// Why the pool buys nothing although its budget is not used up.
     #[must_use]
     pub fn stopped_by_price(&self) -> Option<String> {
         let spec = &self.document.spec;
@@ -85,7 +86,7 @@ impl PoolView {
         is_stopped.then(|| price_not_known(&spec.kind))
     }
 
-    /// Why its budget lets it buy nothing in the hour of `now`: what it has spent in it is not known.
+    /// Why the pool buys nothing in the hour of `now`: what it has spent in that hour is not known.
     #[must_use]
     pub fn stopped_by_loss(&self, now: Timestamp) -> Option<String> {
         let spec = &self.document.spec;
@@ -151,7 +152,7 @@ impl Pools {
     }
 }
 
-/// Nodes that have signed in a moment ago.
+/// The nodes that have sent a heartbeat a moment ago.
 fn alive(members: &Members) -> impl Iterator<Item = &NodeStatus> {
     let is_there = |last_heartbeat: Timestamp| members.now.since(last_heartbeat) < SILENT_AFTER;
     members.nodes.iter().filter(move |signed| is_there(signed.seen)).map(|signed| &signed.node_status)
@@ -196,7 +197,7 @@ impl Engine {
         }
     }
 
-    /// Its own count is newer than its card.
+    /// This node's own count is newer than the count in its stored status.
     fn demand_of_all(&self, pool: &str, members: &Members) -> Demand {
         let others = alive(members).filter(|node_status| node_status.node != self.settings.node);
         let others = others.filter_map(|node_status| node_status.demand.get(pool)).copied();

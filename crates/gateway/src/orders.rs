@@ -131,7 +131,7 @@ pub enum Reported {
     NothingToReport,
 }
 
-/// Clones share it.
+/// The part of the order service that all clones share.
 #[derive(Clone)]
 pub struct OrderService {
     inner: Arc<Inner>,
@@ -148,7 +148,7 @@ struct Inner {
     shared: SharedSingleUse,
     /// Whether the node is ending, so that no request waits for an answer.
     is_closing: watch::Sender<bool>,
-    /// For requests that wait for an order.
+    /// Seats for requests that wait for an order.
     waits: TenantPermits,
     streams: Streams,
     wrong_keys: WrongKeys,
@@ -219,7 +219,8 @@ impl OrderService {
         Ok(())
     }
 
-    /// Counts again and again, for a node whose neighbours begin and end orders without telling it. Until it is dropped.
+    /// Counts the open orders again and again, until the future is dropped. It is for a node that shares its
+    /// store: other nodes begin and end orders, and this node gets no notice of that.
     pub async fn keep_counting(self) {
         loop {
             tokio::time::sleep(COUNT_SPAN).await;
@@ -246,7 +247,7 @@ impl OrderService {
         _ = self.inner.is_closing.subscribe().wait_for(|is_closing| *is_closing).await;
     }
 
-    /// Places for live streams.
+    /// The seats for live streams.
     #[must_use]
     pub fn streams(&self) -> &Streams {
         &self.inner.streams
@@ -379,7 +380,8 @@ impl OrderService {
         Ok(matches!(applied, ApplyOutcome::Advanced { .. }))
     }
 
-    /// Says whether an answer was any good: on record when this returns, and passed on once.
+    /// Reports whether an answer was good. The report is durable when this returns, and is passed on to the
+    /// provider once.
     pub async fn report(&self, caller: &Caller, id: OrderId, is_good: bool) -> Result<Reported, NotSeen> {
         let order = self.find(caller, id).await?;
         let applied = self.inner.engine.report(&order.key, is_good).await.map_err(NotSeen::StoreAway)?;
@@ -406,7 +408,8 @@ impl OrderService {
         carry_out(async move { orders.report(&caller, id, is_good).await }, timeout).await
     }
 
-    /// What was counted on these days, both included, by all nodes. Amounts in another currency than the node's are not known.
+    /// The usage of these days, both included, of all nodes. Amounts in another currency than the node's
+    /// count as not known.
     pub async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         Ok(in_currency(self.all_usage(from, to).await?, self.engine().currency()))
     }
@@ -416,7 +419,7 @@ impl OrderService {
         self.inner.engine.usage(from, to).await
     }
 
-    /// The provider's account as it was read a moment ago; nothing, if it has never been.
+    /// The provider's account as it was last read; `None` if it was never read.
     pub async fn account(&self) -> Option<Account> {
         self.inner.account.read(self.inner.engine.now()).await
     }
@@ -427,7 +430,8 @@ impl OrderService {
     }
 }
 
-/// Ends the trace of a placement. If the caller gets its answer now, that is traced below this placement.
+/// Ends the trace of a placement. If the caller gets its answer now, the answer is traced below this
+/// placement.
 fn trace_placement(
     traces: &Traces,
     placing: &Placing,

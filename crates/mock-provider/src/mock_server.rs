@@ -57,7 +57,8 @@ impl LedgerClock {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MockOutage {
     pub until_ms: u64,
-    /// The socket is gone, so that connections are refused; else they are accepted and closed.
+    /// Whether connections are refused, because the socket is closed. If not, they are accepted and closed at
+    /// once.
     pub refuses: bool,
 }
 
@@ -176,9 +177,9 @@ fn is_turned_away(shared: &MockShared, number: u64) -> bool {
 /// How a connection is to end when its service gives up on it.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionEnd {
-    /// Raw bytes to be written before the end.
+    /// Raw bytes that are written before the connection ends.
     pub words: Vec<u8>,
-    /// By a reset, not by an ordinary close.
+    /// Whether the connection ends by a reset, and not by an ordinary close.
     pub resets: bool,
 }
 

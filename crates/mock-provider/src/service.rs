@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How long a body may take.
+/// How long a client may take to send the body of a request.
 const BODY_WAIT: Duration = Duration::from_secs(30);
 
 /// The connection ends here, on purpose.
@@ -136,7 +136,7 @@ async fn provide(
     perform(shared, last, step).await
 }
 
-/// None if it cannot be understood.
+/// Reads the request; `None` if it cannot be understood.
 fn read(entrance: Entrance, peer: SocketAddr, head: &Parts, body: &[u8]) -> Option<ReadRequest> {
     let (endpoint, form, ask) = match entrance {
         Entrance::Classic(endpoint) => {

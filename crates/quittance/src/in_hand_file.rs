@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The file in the folder of a node with the orders that it had in hand when it stopped.
 pub const IN_HAND_NAME: &str = "orders-in-hand";
-/// Where a file goes that this version cannot read whole.
+/// The name that a file gets if this version cannot read all of its orders.
 const UNREADABLE_NAME: &str = "orders-in-hand.unreadable";
 /// The most bytes that are written. Over this limit, the last orders are left out: those that have their answer.
 const BYTES_MAX: usize = 128 << 20;
@@ -26,11 +26,11 @@ pub(crate) struct InHandFile {
     address: String,
 }
 
-/// What the file holds.
+/// The orders in the file.
 #[derive(Debug, Default)]
 pub(crate) struct KeptOrders {
     pub(crate) orders: Vec<Order>,
-    /// The store had them all when they were kept.
+    /// Whether the store had all of these orders when the file was written.
     pub(crate) is_all_stored: bool,
     /// How many orders cannot be read.
     pub(crate) unreadable: usize,
@@ -69,7 +69,7 @@ impl InHandFile {
         Ok(kept)
     }
 
-    /// Nothing, if there is no file, or if it is about another store.
+    /// Reads the file. `None` if there is no file, or if it belongs to another store.
     pub(crate) fn read(&self) -> io::Result<Option<KeptOrders>> {
         let bytes = match fs::read(self.path()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -91,7 +91,8 @@ impl InHandFile {
         Ok(Some(kept))
     }
 
-    /// The store has them. A file with orders that cannot be read is renamed, for a version that can read them.
+    /// Removes the file: the store has the orders. A file with orders that cannot be read is renamed, for a
+    /// version that can read them.
     pub(crate) fn remove(&self, unreadable: usize) -> io::Result<()> {
         if unreadable > 0 {
             return fs::rename(self.path(), self.dir.join(UNREADABLE_NAME));

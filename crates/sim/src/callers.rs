@@ -206,7 +206,7 @@ impl Drop for CallerConnection {
     }
 }
 
-/// What a node does for one caller.
+/// Serves one caller on one node: places the order, and waits for its outcome.
 async fn serve(
     executor: Executor,
     engine: Arc<Engine>,

@@ -19,7 +19,7 @@ pub const LOCK: &str = "orders.lock";
 pub const SEAL: &str = "orders.moved";
 /// Says that orders are being moved here; a copy that is complete takes it away.
 pub const FILLING: &str = "orders.filling";
-/// A note is a sentence or two.
+/// The most bytes of a note. A note is a sentence or two.
 const NOTE_BYTES_MAX: u64 = 4096;
 
 /// How long to wait for a person who holds the database in the middle of a transaction of their own.
@@ -176,7 +176,8 @@ impl StoreHome {
         Ok(Some(note))
     }
 
-    /// Durable when it returns. Written whole under another name first: half a note would be believed.
+    /// Writes a note, or removes it; durable when this returns. The note is written under another name first
+    /// and then renamed, so that no reader finds half a note.
     pub(crate) fn keep_note(&self, name: &str, note: Option<&str>) -> io::Result<()> {
         let path = self.dir.join(name);
         match note {
@@ -237,7 +238,7 @@ impl StoreHome {
     }
 }
 
-/// Whether it had to be made.
+/// Makes the folder if it is not there. Returns whether it had to be made.
 fn make_private_dir(dir: &Path) -> io::Result<bool> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]

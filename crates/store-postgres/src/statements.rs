@@ -110,16 +110,18 @@ impl Statements {
     }
 }
 
-/// An identifier, whatever it is called.
+/// Quotes an identifier for SQL. Any name is safe.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Many commits and additions to the usage at once: see `migrations/`. All that it does is planned once for each
-/// session of the server, and what is sent is short, because it is read again each time.
+/// The statement that writes many commits and additions to the usage at once: see `migrations/`. It calls a
+/// function, so that the server plans the work once for each session, and the text that is sent and parsed
+/// each time is short.
 ///
-/// Nothing is written, and nothing answered, if the store is not the one that the node knows, or has come less far,
-/// or its orders are in another file: truncated tables look like tables that were never written.
+/// The function writes nothing and returns nothing in three cases: the store is not the one that the node
+/// knows, the store went back, or its orders are in another file. The last case finds truncated tables, which
+/// look like tables that were never written.
 const COMMIT: &str = "
 WITH fence AS MATERIALIZED (
     SELECT '{sequence}'::regclass AS versions
@@ -135,8 +137,8 @@ SELECT c.* FROM fence CROSS JOIN LATERAL {schema}.commit_orders(
 const LOAD: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders WHERE key = ANY($1::bytea[])";
 
-/// A claim puts the timer off and writes nothing else. What others have in hand is passed over. The next timer is that
-/// of whatever was not claimed here.
+/// Claims due orders. A claim puts the timer off and writes nothing else. Orders that other claimers have
+/// locked are passed over. The next timer is the earliest one of the orders that were not claimed here.
 const CLAIM: &str = "
 WITH due AS MATERIALIZED (
     SELECT key, timer FROM {schema}.orders
@@ -191,7 +193,7 @@ const LIST_CLASS: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders
 WHERE standing = $3::int2 AND standing <> 2 AND key > $1::bytea ORDER BY key LIMIT $2::int8";
 
-/// From one place in the index for each requested class.
+/// Lists orders, with one scan of the index for each requested class.
 const LIST_TENANT: &str = "
 SELECT o.key, o.version, o.record, o.terms, o.taker, o.taken_at
 FROM unnest($4::int2[]) AS s(standing) CROSS JOIN LATERAL (
@@ -233,10 +235,11 @@ SELECT day, tenant, kind, site, provider, line, greatest(least(sum(amount), 9223
 FROM {schema}.counters WHERE day BETWEEN $1::int8 AND $2::int8
 GROUP BY day, tenant, kind, site, provider, line HAVING sum(amount) <> 0 ORDER BY day, tenant, kind, site, provider";
 
-/// Of these orders, those that have something to tell.
+/// Selects those of these orders that have news for a waiting caller.
 const RECHECK: &str = "SELECT key FROM {schema}.orders WHERE key = ANY($1::bytea[]) AND NOT awaited";
 
-/// In milliseconds, by the clock on the wall of the server: not that of the beginning of the statement.
+/// Writes a node's heartbeat and removes members that were not seen for long. The time is the server's clock
+/// now, in milliseconds, and not the time at which the statement began.
 const SIGN_IN: &str = "
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now),
 gone AS (DELETE FROM {schema}.nodes USING clock WHERE seen < now - $3::int8 AND node <> $1::int8),
@@ -268,7 +271,8 @@ const GIVE_BACK: &str = "
 UPDATE {schema}.leases SET amount = $4::int8
 WHERE name = $1::bytea AND node = $2::int8 AND version = $3::int8 AND amount > $4::int8";
 
-/// How far the store has come, in the table of the secrets because it is lost with them.
+/// Adds 1 to the count of how far the store has come. It is in the table of the secrets, because it must be lost
+/// together with them.
 const EPOCH: &str = "
 INSERT INTO {schema}.secrets AS s (name, secret) VALUES ('epoch', int8send(1))
 ON CONFLICT (name) DO UPDATE SET secret = int8send(('x' || encode(s.secret, 'hex'))::bit(64)::int8 + 1)";
@@ -283,7 +287,7 @@ const NOTE_MARK: &str = "
 INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea)
 ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
 
-/// Nodes put back what they had in hand for so long from now on, or longer if a later end was set before.
+/// Sets until when nodes put back the orders that they have in hand, unless a later end was set before.
 const BEGIN_RECOVERY: &str = "
 INSERT INTO {schema}.secrets AS s (name, secret)
 VALUES ('recovery', int8send((extract(epoch FROM clock_timestamp()) * 1000)::int8 + $1::int8))
@@ -295,13 +299,13 @@ WITH drawn AS (
 )
 SELECT secret FROM drawn UNION ALL SELECT secret FROM {schema}.secrets WHERE name = $1::text LIMIT 1";
 
-/// The secret counts as the oldest: no node may bring another in its place.
+/// Marks the secret as the oldest, so that no node replaces it.
 const REPLACE_SECRET: &str = "
 INSERT INTO {schema}.secrets (name, secret)
 VALUES ($1::text, $2::bytea), ('drawn', int8send(0) || substring($2::bytea FROM 1 FOR 8))
 ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
 
-/// The secret of a store that has none, and when it was drawn.
+/// Writes a secret and the time at which it was drawn, if the store has no secret yet.
 const FIRST_SECRET: &str = "
 WITH first AS (
     INSERT INTO {schema}.secrets AS s (name, secret) VALUES ('callbacks', $1::bytea)
@@ -310,7 +314,8 @@ WITH first AS (
 INSERT INTO {schema}.secrets (name, secret) SELECT 'drawn', $2::bytea FROM first
 ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
 
-/// An older secret in the place of the one that stands, and when it was drawn; unless another node was quicker.
+/// Replaces the secret by an older one, with the time at which it was drawn; does nothing if another node was
+/// quicker.
 const OLDER_SECRET: &str = "
 WITH older AS (
     UPDATE {schema}.secrets SET secret = $2::bytea WHERE name = 'callbacks' AND secret = $1::bytea RETURNING 1

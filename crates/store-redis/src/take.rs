@@ -53,22 +53,22 @@ struct StockReach<'a> {
     from: &'a str,
     to: &'a str,
     only_look: bool,
-    /// What the taker has already is known, and does not count.
+    /// Whether answers that the taker has taken before are passed over.
     skips_own: bool,
 }
 
-/// What a partition answered.
+/// What one partition replied to a take.
 enum TakeReply {
     Nothing,
-    /// How the first stands there, for a call that only looks.
+    /// For a call that only looks: the index entry of the first answer in the stock.
     There(String),
     Whole(Versioned),
-    /// What the claimant has already cannot be read.
+    /// The claimant has taken an answer before, and its record cannot be read.
     OwnAnswerBroken,
     Broken(BrokenRecord, Undo),
 }
 
-/// What stood beside a record before it was taken.
+/// The index entries of a record as they were before its answer was taken, to undo the take.
 struct Undo {
     member: Vec<u8>,
     due: Vec<u8>,
@@ -197,7 +197,7 @@ impl RedisInner {
     }
 }
 
-/// What a look at all partitions says.
+/// The result of a look at all partitions.
 enum Along {
     OwnAnswer(Versioned),
     OwnAnswerBroken,

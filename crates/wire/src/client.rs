@@ -18,22 +18,23 @@ const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 /// Why there is no answer. The words are for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// Not one byte of it was handed to the kernel.
+    /// Not one byte of the request was given to the kernel.
     NeverSent(String),
     WhoKnows(String),
 }
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// For finding the host, the connection and TLS together.
+    /// The time limit for name resolution, connection and TLS together.
     pub connect_timeout: Duration,
     pub response_bytes_max: usize,
     /// Certificates in PEM to trust besides the usual ones.
     pub extra_ca: Vec<u8>,
-    /// How long a connection may rest and still be used again. Servers close theirs after five seconds and more;
-    /// a connection that closes just as a request is written on it makes a doubt.
+    /// How long a connection may be idle and still be used again. Servers close idle connections after five
+    /// seconds or more. If a connection closes just when a request is written on it, the outcome of the
+    /// request is in doubt.
     pub idle_max: Duration,
-    /// How many connections may rest.
+    /// How many idle connections are kept.
     pub idle_connections_max: usize,
 }
 
@@ -49,7 +50,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// All of a request but where it goes.
+/// The headers, the content type and the body of a request: all of it but the address.
 struct WireRequest<'a> {
     headers: &'a [(&'a str, &'a str)],
     content_type: &'a str,
@@ -71,7 +72,8 @@ impl Client {
         &self.base
     }
 
-    /// `timeout` is for the request and its whole answer; what a connection takes comes before.
+    /// Sends a POST request and reads the whole reply. `time_limit` covers the request and the reply, and not
+    /// the time that a new connection takes before.
     pub async fn post(
         &self,
         script: &str,

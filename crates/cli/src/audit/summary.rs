@@ -15,13 +15,13 @@ use std::fmt::Write;
 
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    /// Attempts that the provider is known to have taken, and what their answers cost.
+    /// Attempts that the provider is known to have taken, and the cost of their answers.
     paid: u64,
     cost: PriceSum,
     doubles: u64,
     by_state: BTreeMap<String, u64>,
     pub(super) unreadable: u64,
-    /// What all money is in.
+    /// The currency of all amounts.
     pub(super) currency: String,
     pub(super) usage: Sums,
     pub(super) balance: Option<String>,
@@ -51,12 +51,12 @@ impl Summary {
         *self.by_state.entry(entry.state.clone()).or_default() += 1;
     }
 
-    /// What the usage says that answers have cost.
+    /// The cost of the answers according to the usage.
     fn booked_cost(&self) -> PriceSum {
         price_sum(self.usage.count("cost_micros"), self.booked("unpriced"))
     }
 
-    /// A counter of the usage.
+    /// The value of the usage counter `name`; 0 if there is none.
     fn booked(&self, name: &str) -> u64 {
         self.usage.count(name).unwrap_or_default()
     }

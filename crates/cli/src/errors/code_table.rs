@@ -48,7 +48,8 @@ pub(super) fn profiles() -> Vec<&'static str> {
 }
 
 impl Codes {
-    /// The codes of the profile that was asked for, else of the provider, with its corrections.
+    /// The codes of the dialect that the command names, else of the configured provider, with the operator's
+    /// corrections.
     pub(super) fn of(profile: Option<&str>, config: &Config) -> Self {
         let configured = config
             .providers

@@ -33,23 +33,23 @@ pub(super) fn waits(requests_max: usize) -> TenantPermits {
 pub(super) enum HeldPlace {
     /// The tenant has no limit.
     NotNeeded,
-    /// On the only node.
+    /// The limit is counted on this node, which is the only one.
     Reserved(#[expect(dead_code, reason = "it is given back when it is dropped")] PlaceReservation),
-    /// Of several nodes.
+    /// The limit is kept together with other nodes: a unit that this node has leased.
     Leased(Unit),
 }
 
 /// How a placement keeps within its tenant's limits.
 #[derive(Debug)]
 pub(super) enum Admission {
-    /// It opened no order, and is done.
+    /// The placement opened no order, and is done.
     Repeat(PlacedOrder),
-    /// It may open an order with this place.
+    /// The placement may open an order with this place.
     Place(HeldPlace),
 }
 
 impl HeldPlace {
-    /// Places an order with it, within the time for which the place is leased.
+    /// Places an order that uses this place, within the time for which the place is leased.
     pub(super) async fn with<T>(
         self,
         placing: impl Future<Output = Result<T, PlaceError>>,
@@ -71,7 +71,7 @@ impl HeldPlace {
         placed
     }
 
-    /// Nothing is placed with it.
+    /// Gives the place back: no order was placed with it.
     fn give_back(self) {
         if let Self::Leased(unit) = self {
             unit.unused();
@@ -80,7 +80,7 @@ impl HeldPlace {
 }
 
 impl OrderService {
-    /// Other nodes accept orders into the same store, and keep limits together with this `node`.
+    /// Makes this `node` keep limits together with other nodes that accept orders into the same store.
     ///
     /// # Panics
     /// If it is shared already.
@@ -98,7 +98,8 @@ impl OrderService {
         }
     }
 
-    /// Behind a server that works on so many requests at once.
+    /// Sets how many requests the server works on at once. The number of requests that may wait follows from
+    /// it.
     ///
     /// # Panics
     /// If it is shared already.
@@ -109,7 +110,7 @@ impl OrderService {
         self
     }
 
-    /// A seat for a request that waits; nothing, if this tenant has its share of them already.
+    /// A seat for a request that waits; `None` if this tenant has its share of the seats already.
     pub(super) fn wait_seat(&self, tenant: &str) -> Option<TenantPermit> {
         self.inner.waits.take(tenant, self.inner.tenants.is_only_one())
     }

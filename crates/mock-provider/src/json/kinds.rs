@@ -22,7 +22,7 @@ enum Forms {
 /// What is to be done about the proxy of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proxies {
-    /// What was sent is not looked at.
+    /// A proxy that was sent is ignored.
     Ignored,
     Needed,
     Optional,
@@ -30,18 +30,19 @@ pub(crate) enum Proxies {
 
 #[derive(Debug)]
 pub(crate) struct JsonKind {
-    /// Without `Proxyless`.
+    /// The task types, without the ending `Proxyless`.
     names: &'static [&'static str],
-    /// CapSolver has capitals of its own.
+    /// The task types as CapSolver spells them, where its capital letters differ.
     at_capsolver: &'static [&'static str],
     forms: Forms,
     pub method: &'static str,
     pub fixed: &'static [(&'static str, &'static str)],
-    /// Where it stands in the task, and the classic name. Of several with one classic name the first decides.
+    /// The place of each field in the task, and its classic name. If several have the same classic name, the
+    /// first decides.
     pub fields: &'static [(&'static str, &'static str)],
-    /// Where the solution holds it, unless the answer has names of its own.
+    /// The field of the solution that holds the answer, unless the answer itself names its fields.
     pub solution: &'static str,
-    /// Whether the browser is named beside it.
+    /// Whether the solution also holds the user agent.
     pub has_agent: bool,
 }
 

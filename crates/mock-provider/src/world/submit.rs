@@ -39,7 +39,7 @@ const SERVER_ERRORS: &[&str] = &[
     "ERROR: 1005",
 ];
 
-/// What will become of a task.
+/// The planned outcome of a task, and when it comes.
 struct TaskFate {
     outcome: TaskOutcome,
     solve_ms: u64,

@@ -3,7 +3,7 @@
 use quittance_lifecycle::Money;
 use serde_json::Value;
 
-/// More digits than any price has; beyond, it is something else.
+/// The most digits of a number that is read as a price. No price has so many.
 const DIGITS_MAX: usize = 18;
 
 /// A price. A negative number is no price. Part of a millionth counts as a whole one: usage never says less than was

@@ -61,7 +61,7 @@ impl JsonObject {
     }
 }
 
-/// To `createTask`.
+/// The reply to `createTask`.
 #[must_use]
 pub fn created(dialect: JsonDialect, id: TaskId) -> String {
     let facts = dialect.facts();
@@ -118,7 +118,7 @@ fn finish(dialect: JsonDialect, finished: &FinishedTask<'_>) -> JsonObject {
     if facts.echoes_task { body.task(dialect, finished.id) } else { body }
 }
 
-/// To anything, and the HTTP status to say it with.
+/// The error reply to any method, and its HTTP status.
 #[must_use]
 pub fn error(dialect: JsonDialect, code: &str) -> (u16, String) {
     (error_status(dialect, code), fail(dialect, code).end())
@@ -151,7 +151,7 @@ fn error_status(dialect: JsonDialect, code: &str) -> u16 {
     if is_about_key { facts.http_key_error } else { facts.http_error }
 }
 
-/// To `getBalance`.
+/// The reply to `getBalance`.
 #[must_use]
 pub fn balance(dialect: JsonDialect, micros: u64) -> String {
     let body = JsonObject::new(0).raw("balance", &json_price::write(Money(micros), 0));

@@ -29,8 +29,8 @@ pub(super) fn money(text: &str) -> Option<Money> {
     }
 }
 
-/// An answer of `get2` and the price behind it. Answers contain the same mark, so the price is what stands
-/// last, and only if it is written like one: with a point.
+/// Splits a reply to `get2` into the answer and the price behind the last `|`. An answer may contain `|`,
+/// too, so the last part is a price only if it is a number with a point.
 pub(super) fn split_off(text: &str) -> (&str, Option<Money>) {
     let priced = text.rsplit_once('|').and_then(|(answer, price)| {
         let is_written_so = price.contains('.') && price.bytes().all(|b| b.is_ascii_digit() || b == b'.');

@@ -67,7 +67,7 @@ pub(crate) fn wire_names(kind: &str) -> impl Iterator<Item = &'static str> {
     rows(kind).flat_map(|row| row.names).chain(COMMON).map(|name| name.theirs)
 }
 
-/// Every task type that the table knows, as it is written.
+/// Every task type in the table, spelled as the services spell it.
 pub(crate) fn types() -> impl Iterator<Item = &'static str> {
     TABLE.iter().flat_map(|row| {
         let (with, without) = row.types;
