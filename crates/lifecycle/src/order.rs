@@ -28,6 +28,7 @@ pub enum Phase {
     /// A placement, a replay, a retry after a fault and a closed gate set it.
     /// `held` means that only an operator can end the wait: the provider's account must be fixed first.
     /// Next: `Submitting`, `Solved` (an answer from the stock), `Dead` at the deadline, or `Failed` if it is cancelled.
+    /// A late reply or callback for an earlier attempt leads to `Solving` or `Solved`.
     Queued { until: Timestamp, held: bool },
     /// An attempt is in the store, and one node makes the call to the provider. Money may be spent from here on.
     /// The node that submits sets it, before the call. Only that node has the `stamp`, so no other takes over the call.
@@ -42,7 +43,8 @@ pub enum Phase {
     /// A submit ended without a clear reply: the provider may have taken the task, or not.
     /// A lost reply, a timeout or the crash of a node sets it.
     /// Until `until` nothing is submitted, because a second submit could pay twice; a callback may settle the doubt.
-    /// Next: `Solved` by a callback, or `Solving` by a late reply; after the wait `Submitting`, `Queued` or `Dead`.
+    /// Next: `Solved` by a callback; `Solving`, `Queued` or `Failed` by a late reply. After the wait: `Submitting`,
+    /// `Queued` (the gate is shut), `Solving` (an older task is resumed), `Dead`, or `Failed` if it was cancelled.
     InDoubt { attempt: u32, until: Timestamp },
     /// The answer is here, and is handed out until it expires.
     /// A callback, a poll, the reply to the submit or a take from the stock sets it.
@@ -55,15 +57,18 @@ pub enum Phase {
     Claimed { answer: Answer, by: Key, at: Timestamp },
     /// The answer expired before an order claimed it.
     /// The order's own timer sets it at the moment of expiry, and the answer is counted as waste.
-    /// The record is removed some time later. A new placement begins a new life.
+    /// The record is removed some time later. A new placement begins a new life, but an order with an idempotency key
+    /// is never bought again under that key.
     Expired { at: Timestamp },
     /// The order has ended without an answer, and another try would not help.
     /// A fault in the request sets it, or a cancellation. The caller gets the cause.
-    /// No operator is needed. A new placement begins a new life. A late answer goes to the stock.
+    /// No operator is needed. A new placement begins a new life, but it is refused for `Policy::refusal_hold` after a
+    /// rejection. A late answer goes to the stock.
     Failed { cause: FailCause, at: Timestamp },
     /// A dead letter: the order has no answer, and an operator should look at it.
     /// Used-up retries, the deadline, an unsettled doubt or a store that forgot set it; `cause` says which.
     /// The caller gets an error. The record is kept until an operator replays or drops it, or a caller places it again.
+    /// A placement is refused as long as it is not known whether the order was paid for.
     /// Next: `Queued`, `Solving` or `InDoubt`, or `Solved` by a late answer. An open paid task is resumed.
     Dead { cause: DeadCause, at: Timestamp },
 }
