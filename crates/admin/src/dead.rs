@@ -279,7 +279,9 @@ impl Export {
                 Ok(page) => page,
                 Err(_) => {
                     self.is_over = true;
-                    let error = ExportError { error: "the store is not available: the export is not complete, run it again" };
+                    let error = ExportError {
+                        error: "the store is not available: the export is not complete, run it again",
+                    };
                     return Some(format!("{}\n", json_text(&error)).into());
                 }
             };

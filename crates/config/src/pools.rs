@@ -100,8 +100,10 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
     config.kinds.check(&config.effective, &spec.kind, &kind_name)?;
     let Some(kind) = config.kinds.kind(&spec.kind) else { return Ok(None) };
     if !kind.single_use || kind.life.is_none() {
-        let remedy =
-            format!("answers of kind `{}` can be used more than once, or never expire, so no pool is needed: remove it", spec.kind);
+        let remedy = format!(
+            "answers of kind `{}` can be used more than once, or never expire, so no pool is needed: remove it",
+            spec.kind
+        );
         return unsound(&kind_name, "is nothing to keep in stock", &remedy);
     }
     let tenant_name = table.below("tenant");

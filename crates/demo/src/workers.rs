@@ -72,7 +72,9 @@ pub(crate) async fn run(
         Ok(Some(Err(error))) => {
             return Err(DemoError::engine(format!("the demo itself failed: {error}")));
         }
-        Err(_) => return Err(DemoError::engine("the engine did not finish in time: some orders have no outcome")),
+        Err(_) => {
+            return Err(DemoError::engine("the engine did not finish in time: some orders have no outcome"));
+        }
     };
     let ledger = mock.ledger();
     mock.stop().await;

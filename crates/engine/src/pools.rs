@@ -47,7 +47,9 @@ pub enum PoolError {
     TooLarge { bytes: usize },
     #[error(transparent)]
     Place(#[from] PlaceError),
-    #[error("a pool cannot keep answers of kind `{kind}`: they can be used more than once, or never expire, so none is needed")]
+    #[error(
+        "a pool cannot keep answers of kind `{kind}`: they can be used more than once, or never expire, so none is needed"
+    )]
     CannotBeKept { kind: String },
     #[error("pool `{other}` keeps the same target already: change that one, or remove it first")]
     SameTarget { other: String },

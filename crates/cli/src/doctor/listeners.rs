@@ -107,7 +107,9 @@ impl Facts {
         } else if days < DAYS_LEFT_LEAST {
             (
                 State::Note,
-                format!("{path} expires in {days} days ({until}): put a new one there; the daemon loads it without a restart"),
+                format!(
+                    "{path} expires in {days} days ({until}): put a new one there; the daemon loads it without a restart"
+                ),
             )
         } else {
             let names = self.names.join(", ");
@@ -214,9 +216,11 @@ pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
             );
             of(about, State::Note, what)
         }
-        (_, Some(most)) => {
-            of(about, State::Good, format!("this process may open {most} files, enough for all connections of `serve`"))
-        }
+        (_, Some(most)) => of(
+            about,
+            State::Good,
+            format!("this process may open {most} files, enough for all connections of `serve`"),
+        ),
         (_, None) => of(about, State::Good, "this process may open any number of files"),
     }
 }
