@@ -31,7 +31,7 @@ const PAGES_MAX: usize = 16;
 
 problems!(AuditProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
 
-/// As it is typed.
+/// The query parameters of the audit, as the caller typed them.
 #[derive(Debug, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

@@ -32,7 +32,7 @@ const LINES_MAX: usize = 1000;
 
 problems!(StockProblems: Unauthorized, NeedsAPerson, BadParams, StoreUnavailable);
 
-/// As it is typed.
+/// The query parameters for a range of days, as the caller typed them.
 #[derive(Debug, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

@@ -66,7 +66,7 @@ impl By {
     }
 }
 
-/// As it is typed.
+/// The query parameters of a usage report, as the caller typed them.
 #[derive(Debug, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

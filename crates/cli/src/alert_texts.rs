@@ -49,7 +49,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
     }
 }
 
-/// By rule.
+/// An example of the text of each alert, by rule.
 fn words() -> BTreeMap<&'static str, String> {
     let mut words = BTreeMap::new();
     for health in [Health::Broken, Health::Paused { code: "ERROR_ZERO_BALANCE".into() }] {

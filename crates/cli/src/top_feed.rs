@@ -101,7 +101,7 @@ struct Snapshots {
 }
 
 impl Snapshots {
-    /// Nothing, when the stream has ended.
+    /// Waits for the next snapshot; `None` when the stream has ended.
     async fn next(&mut self) -> Option<TakenSnapshot> {
         loop {
             if let Some(end) = self.rest.windows(2).position(|two| two == b"\n\n") {

@@ -34,7 +34,7 @@ impl AlertsConfig {
             self.command.first().and_then(|program| why_not_run(program, environment.get("PATH")));
     }
 
-    /// That calls are signed with a secret that the receiver knows, too.
+    /// Checks that alert webhooks are signed with a secret that the receiver knows, too.
     pub(crate) fn check(&self, effective: &Effective) -> Result<(), ConfigError> {
         match (&self.webhook, &self.webhook_secret) {
             (Some(_), None) => {

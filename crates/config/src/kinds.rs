@@ -71,7 +71,7 @@ pub(crate) fn kinds(effective: &Effective) -> KindTable {
     KindTable(named.filter_map(corrected).collect())
 }
 
-/// That every kind that settings name is known, and that the corrected kinds make sense.
+/// Checks that every kind that settings name is known, and that the corrected kinds make sense.
 pub(crate) fn check(effective: &Effective, table: &KindTable, errors: &mut Errors) {
     for (name, _, _) in effective.all() {
         let segments: Vec<&str> = name.segments().collect();

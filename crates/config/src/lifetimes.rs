@@ -66,7 +66,7 @@ fn sites(rules: &[LifeRule]) -> impl Iterator<Item = String> {
     rules.iter().map(move |rule| rule.site.as_ref().map_or_else(String::new, of))
 }
 
-/// That the last of these rules leaves every kind a margin that can be kept.
+/// Checks that the last of these rules leaves every kind a margin that can be kept.
 fn check_last(
     effective: &Effective,
     kinds: &KindTable,

@@ -37,7 +37,7 @@ impl ProviderConfig {
         self.protocol.dialect()
     }
 
-    /// Its address, without a slash at the end.
+    /// The provider's address, without a slash at the end.
     pub fn url(&self) -> &str {
         &self.settings.url
     }

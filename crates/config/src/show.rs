@@ -28,7 +28,7 @@ pub enum Line {
     },
 }
 
-/// As TOML.
+/// Writes one line of the output as TOML.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

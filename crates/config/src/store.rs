@@ -192,7 +192,7 @@ impl StoreConfig {
         Ok(settings.with_migrate(self.migrate))
     }
 
-    /// That the stores understand their addresses. What they say about a bad one never quotes it.
+    /// Checks that the store understands its addresses. An error about a bad address never quotes it.
     fn check_address(&self) -> Result<(), BadAddress> {
         match &self.url {
             StoreUrl::Memory | StoreUrl::Embedded(_) => Ok(()),

@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     Text(String),
-    /// In decimal digits.
+    /// A number, written in decimal digits.
     Number(String),
     Flag(bool),
     List(Vec<String>),
@@ -29,7 +29,7 @@ pub(crate) enum SettingValue {
     Text(String),
     Flag(bool),
     Count(u64),
-    /// In thousandths.
+    /// A ratio, in thousandths.
     Ratio(u32),
     Duration(Duration),
     Money(Money),
@@ -168,7 +168,7 @@ impl fmt::Display for Raw {
     }
 }
 
-/// As TOML.
+/// Writes the value as TOML.
 impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,7 @@
 //! How many files and connections this process may have open. Every connection is one, and the usual limit is far below
 //! what we can serve.
 
-/// So many now, and so many at most; `None` is without limit.
+/// How many files this process may open: the limit now, and the highest that it may set. `None` is no limit.
 #[cfg(unix)]
 #[must_use]
 pub fn descriptors() -> (Option<u64>, Option<u64>) {

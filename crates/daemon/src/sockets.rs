@@ -28,7 +28,8 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Those of systemd's socket activation, if there are any. To be called once, before anything else opens files.
+    /// Takes the sockets of systemd's socket activation, if there are any. Call this once, before other code
+    /// opens files.
     pub fn take(environment: &Environment) -> Result<Self, CannotListen> {
         let mut found = listenfd::ListenFd::from_env();
         let wrong = |what: String| refusal(format!("the sockets from systemd: {what}"));
@@ -98,7 +99,7 @@ impl ListenRequest {
         Ok((http, https))
     }
 
-    /// That http and https do not want one port of one address.
+    /// Checks that http and https do not use the same address and port.
     fn check_distinct(self) -> Result<(), CannotListen> {
         let Some(https) = self.https else { return Ok(()) };
         let (one, other) = (self.kept(self.http), self.kept(https));

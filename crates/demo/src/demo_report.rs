@@ -33,7 +33,7 @@ pub struct DemoReport {
     pub(crate) usage: Counters,
     /// By the ledger: how many tasks the provider took.
     pub(crate) taken: u64,
-    /// Of those, how many the engine only suspects.
+    /// How many of these tasks the engine has in doubt only.
     pub(crate) taken_in_doubt: u64,
     pub(crate) dead_letters: u64,
     pub(crate) lost: u64,

@@ -23,7 +23,7 @@ pub(crate) struct AskedOrder {
 
 pub(crate) enum EngineCommand {
     Ask(AskedOrder),
-    /// With SIGKILL, and a new one at once.
+    /// Kills the engine with SIGKILL, and starts a new one at once.
     Kill,
     /// No more requests come: end when no order is open.
     Finish,

@@ -27,7 +27,8 @@ const ROLL_LATE: Duration = Duration::from_secs(2 * HEARTBEAT_INTERVAL.as_secs()
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     All,
-    /// Those whose callbacks go to an address that no node answers, or to this one.
+    /// Tasks whose callbacks go to an address that no node answers any more, or to the address in here, if
+    /// there is one.
     Lost(Option<u32>),
 }
 

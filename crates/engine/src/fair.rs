@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-/// So many turns a tenant may catch up on that had nothing to do for a while: its few orders at once do not wait
-/// behind as many of a tenant with a long queue.
+/// How many turns an idle tenant keeps. So a few orders that it places at once do not wait behind the long
+/// queue of another tenant.
 const TURNS_SAVED: u64 = 4;
 
 /// What waits, by tenant: the tenant that has had the fewest turns is next, and within a tenant the least `K` comes

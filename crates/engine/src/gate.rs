@@ -264,7 +264,7 @@ impl ProviderGate {
     }
 }
 
-/// In thousandths of a retry.
+/// The most retries that may go out at once, in thousandths of a retry.
 const fn burst(throttle: Throttle) -> u64 {
     throttle.retry_burst as u64 * 1000
 }

@@ -108,9 +108,9 @@ impl AnsweredOrders {
 pub struct PutBack {
     /// The orders that the store did not know, and knows again.
     pub put_back: Vec<Key>,
-    /// Those that had been placed again meanwhile.
+    /// Orders that were placed again before they were put back.
     pub recalled: Vec<Key>,
-    /// Those whose key now belongs to an order for something else, so that they cannot be put back.
+    /// Orders that cannot be put back, because their key now belongs to an order with other parameters.
     pub lost: Vec<Key>,
     /// How many orders that have their answer were put back; no person need see them.
     pub answered: usize,
@@ -131,7 +131,7 @@ enum PutBackOutcome {
     /// The store knows it.
     Known(Versioned),
     PutBack(Versioned),
-    /// It has its answer.
+    /// An order that has its answer.
     Answered(Versioned),
     Recalled(Versioned),
     Lost,

@@ -445,7 +445,7 @@ impl Engine {
         self.world.store.list(which, after, limit).await
     }
 
-    /// No caller wants the order any more. What may be paid for goes on, for the stock.
+    /// Cancels an order. An attempt that may be paid for continues, and its answer goes to the stock.
     pub async fn cancel(&self, key: &Key) -> Result<ApplyOutcome, StoreError> {
         self.apply(key, None, &Event::Cancelled).await
     }
@@ -565,15 +565,14 @@ impl Engine {
         self.apply(key, None, &Event::Noted { text }).await
     }
 
-    /// An operator says that the provider's account has been fixed: everything that waits for it goes on, and other
-    /// nodes can read it in our [node_stats](Self::node_stats). Returns the number of those orders.
+    /// An operator has fixed the provider's account: all orders that wait for it continue, and other nodes
+    /// can read this in our [node_stats](Self::node_stats). Returns the number of those orders.
     pub async fn release_for_all(&self) -> Result<usize, StoreError> {
         self.released_at.store(self.now().as_millis(), Ordering::Relaxed);
         self.release().await
     }
 
-    /// The provider's account has been fixed, as far as this node is concerned: everything that waits for it goes on.
-    /// Returns the number of those orders.
+    /// Continues all orders that wait for the provider's account, on this node. Returns their number.
     pub async fn release(&self) -> Result<usize, StoreError> {
         // Submits that are under way were sent before, and know nothing of it: they are let go when they come back.
         self.let_go_at.store(self.now().as_millis(), Ordering::Relaxed);

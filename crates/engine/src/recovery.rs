@@ -13,7 +13,8 @@ use std::time::Duration;
 const PLACE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// For so long from now on this node begins no order and submits nothing. No time at all ends it.
+    /// From now on, for `span`, this node begins no order and submits nothing. A `span` of zero ends the
+    /// recovery.
     pub fn recover_for(&self, span: Duration) {
         let until = if span.is_zero() { Timestamp::ZERO } else { self.now() + span };
         self.recovering_until.store(until.as_millis(), Ordering::Relaxed);

@@ -13,10 +13,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A kind and its parameters in the words of the catalogue; `None` if they were in those words already.
+/// A kind and its parameters, in the names of the catalogue; `None` if they had those names already.
 pub type TranslatedKind = Option<(String, BTreeMap<String, Value>)>;
 
-/// Puts a kind and its parameters into the words of the catalogue.
+/// Translates a kind and its parameters into the names of the catalogue.
 pub type KindTranslator =
     Arc<dyn Fn(&str, &BTreeMap<String, Value>) -> Result<TranslatedKind, BadRequest> + Send + Sync>;
 
@@ -87,7 +87,7 @@ pub type OnCommit = Arc<dyn Fn(&Arc<Order>) + Send + Sync>;
 pub struct Throttle {
     /// The least time between two submits; zero for none.
     pub submit_interval: Duration,
-    /// So many submits in a row must come to nothing before the circuit breaker trips.
+    /// How many submits in a row must fail before the circuit breaker trips.
     pub trip_at: u32,
     /// How long one order may try the provider while the others wait for what it learns.
     pub probe: Duration,
@@ -132,7 +132,7 @@ pub struct Settings {
     pub targets: Targets,
     /// What tenants may order where that is less than the node allows, by name.
     pub tenants: BTreeMap<String, TenantRule>,
-    /// Puts an order into the words of the catalog, whatever it calls things; as it is, if there is nothing here.
+    /// Translates an order into the names of the catalogue; `None` leaves the order as it is.
     pub meaning: Option<KindTranslator>,
     pub throttle: Throttle,
     /// Whether several tenants share the provider.
@@ -161,7 +161,7 @@ pub struct Settings {
     pub sweep_pause: Duration,
     /// How long one poll may take before its reply no longer counts.
     pub poll_wait: Duration,
-    /// How long placing goes on trying when the store is not available.
+    /// How long a placement is retried while the store is not available.
     pub place_wait: Duration,
     /// How long after an outage of the store other nodes are given to write down what came in during it.
     pub others_first: Duration,

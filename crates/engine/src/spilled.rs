@@ -19,7 +19,7 @@ impl Engine {
         }
     }
 
-    /// These were removed from the spill.
+    /// Notes that these events were removed from the spill.
     pub(crate) fn note_removed(&self, removed: &[IncomingEvent]) {
         let mut spilled = lock(&self.spilled);
         let Some(spilled) = &mut spilled.0 else { return };

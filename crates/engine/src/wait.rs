@@ -25,9 +25,9 @@ pub enum Outcome {
     Expired,
     TakenByAnother,
     Failed(FailCause),
-    /// It is a dead letter now.
+    /// The order is a dead letter now.
     Dead(DeadCause),
-    /// The caller's time is up; the order goes on without it.
+    /// The caller's time is up. The order continues without it.
     NotYet,
     /// The order is no longer on record.
     Forgotten,

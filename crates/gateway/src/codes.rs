@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 /// There is no room, or no store, for the moment; every client knows that it should come again.
 pub(crate) const NO_SLOT: &str = "ERROR_NO_SLOT_AVAILABLE";
-/// As the protocol spells it.
+/// The code for a task that is not solved yet, as the protocol spells it.
 pub(crate) const NOT_READY: &str = quittance_protocol::classic::code::PENDING[0];
 pub(crate) const BAD_PARAMETERS: &str = "ERROR_BAD_PARAMETERS";
 pub(crate) const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";

@@ -56,7 +56,7 @@ impl Drop for PlaceReservation {
 #[derive(Debug)]
 pub(crate) enum OpenPlace {
     Reserved(PlaceReservation),
-    /// As many are open as may be.
+    /// The limit is reached: no further order may be opened.
     Full {
         open: usize,
     },
@@ -85,7 +85,7 @@ impl CommitFeed {
         }
     }
 
-    /// With the collector of traces.
+    /// Sets the collector of traces.
     #[must_use]
     pub fn with_traces(mut self, traces: Option<Traces>) -> Self {
         self.traces = traces;

@@ -22,7 +22,7 @@ impl CursorOf<'_> {
         mac.iter().chain(&masked.0).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Nothing, if it was not made by us for this list.
+    /// Reads a cursor; `None` if this gateway did not make it for this list.
     pub(crate) fn open(self, root: &[u8; 32], cursor: &str) -> Option<Key> {
         let bytes = bytes_of(cursor)?;
         let (mac, rest) = bytes.split_at(MAC_BYTES);

@@ -162,7 +162,7 @@ fn seconds(field: &str, text: &str, range: &RangeInclusive<u64>) -> Result<Durat
         .ok_or_else(|| BadOption::Seconds { field: field.to_owned(), least, most })
 }
 
-/// As all switches of the protocols are read.
+/// Whether a switch is on, read as in both protocols: empty, `0` and `false` are off.
 fn is_yes(text: &str) -> bool {
     let text = text.trim();
     !matches!(text, "" | "0") && !text.eq_ignore_ascii_case("false")

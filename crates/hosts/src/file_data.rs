@@ -19,7 +19,7 @@ const DOCUMENT_TYPES: [&str; 7] = [
     "www.inkscape.org",
     "www.w3.org",
 ];
-/// So many bytes say whether a file is text.
+/// How many bytes at the beginning decide whether a file is text.
 const HEAD_BYTES: usize = 4096;
 
 /// Every host that a file names, if it is text: a drawing, or an address in place of a picture.

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many wrong keys of an address are answered at once; after that, one in each `PACE`, and none later than `PAUSE_MAX`:
-/// clients of the protocols give up after 5 s.
+/// How many wrong keys of one address are answered at once. After that, one is answered in each `PACE`, and
+/// none later than `PAUSE_MAX`: clients of the protocols give up after 5 s.
 const FREE: u32 = 3;
 const PACE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(3);

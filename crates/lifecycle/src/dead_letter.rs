@@ -60,13 +60,13 @@ impl DeadLetterCause {
 pub enum OnReplay {
     /// The webhooks that failed are called again; nothing is bought.
     TellsAgain,
-    /// It resumes a task that is paid for.
+    /// A replay resumes a task that is paid for.
     GoesOn,
-    /// It waits for a word until then, and buys if none comes.
+    /// A replay waits for a callback until then, and buys if none comes.
     WaitsFirst {
         until: Timestamp,
     },
-    /// It buys, although an earlier attempt may have been paid for.
+    /// A replay buys, although an earlier attempt may have been paid for.
     MayPayTwice,
     Pays,
     /// Nothing: its site may not be automated any more.
@@ -116,7 +116,7 @@ impl fmt::Display for OnReplay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub cause: DeadLetterCause,
-    /// In words.
+    /// Why it is a dead letter, in words.
     pub why: String,
     pub since: Timestamp,
     /// What its answers have cost so far.

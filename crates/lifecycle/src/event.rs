@@ -22,7 +22,7 @@ pub enum SubmitOutcome {
     Answered(ProviderAnswer),
     /// Certainly not taken, and why.
     Rejected(Fault),
-    /// It may have been taken, and what was seen.
+    /// The provider may have taken the task. Holds what was seen of the call.
     InDoubt(Evidence),
 }
 
@@ -40,7 +40,7 @@ pub enum PollOutcome {
 pub enum ReportOutcome {
     /// Counted, now or before.
     Accepted,
-    /// It will never be counted; the provider's code.
+    /// The provider will never accept this report. Holds the provider's code.
     Refused { code: String },
     /// The report or the reply to it was lost. The report may be repeated without harm.
     NoReply,
@@ -85,7 +85,7 @@ pub enum Via {
     Poll,
 }
 
-/// Whether the provider may be given work now; the engine knows, the order only obeys.
+/// Whether a submit may go to the provider now. The engine decides this, and the order obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// The submit may go out now.
@@ -111,12 +111,12 @@ pub enum Event {
         asked: Timestamp,
         outcome: PollOutcome,
     },
-    /// The callback was proven genuine; it may teach us the name of the task.
+    /// A genuine callback has come. It may bring the provider's task id.
     CalledBack {
         attempt: u32,
         task: Option<String>,
         word: CallbackResult,
-        /// `None`: not known when it arrived, so only what was known before it counts.
+        /// `None`: the arrival time is not known, so only what was known before it counts.
         receipt: Option<Receipt>,
     },
     /// The spare answer of this attempt now stands in the stock, as an order of its own.
@@ -141,11 +141,11 @@ pub enum Event {
         min_life: Duration,
     },
     Cancelled,
-    /// A person sends a dead letter on its way again.
+    /// A person replays a dead letter.
     Replayed,
-    /// A person wants no more to do with a dead letter.
+    /// A person drops a dead letter.
     Dropped,
-    /// A person wants others to know something about it.
+    /// A person adds a note to the order.
     Noted {
         text: String,
     },
@@ -159,7 +159,7 @@ pub enum Event {
         attempt: u32,
         outcome: ReportOutcome,
     },
-    /// A caller wants to be called when the order has come to something.
+    /// A caller wants a webhook when the order has ended.
     WebhookAdded {
         url: String,
         dialect: String,
@@ -168,8 +168,8 @@ pub enum Event {
         webhook: u32,
         outcome: DeliveryOutcome,
     },
-    /// The store forgot this order, and this is how a node remembers it. Other nodes may remember more: nothing is
-    /// submitted before `others_by`.
+    /// The store forgot this order, and a node puts it back as it remembers it. Other nodes may remember
+    /// more: nothing is submitted before `others_by`.
     PutBack {
         others_by: Timestamp,
     },

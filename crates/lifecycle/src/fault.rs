@@ -82,7 +82,7 @@ impl Signal {
         Self::Fault(FaultClass::UnlistedCode),
     ];
 
-    /// Its place in [`Signal::ALL`].
+    /// The index of this signal in [`Signal::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         match self {

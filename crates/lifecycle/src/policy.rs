@@ -25,7 +25,7 @@ pub enum UnsettledDoubt {
 /// Whether the provider charges a task that it could not solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsolvable {
-    /// It costs what an answer costs.
+    /// The task costs what an answer costs.
     Charged,
     /// The money is given back.
     Free,

@@ -13,7 +13,7 @@ impl KeyPrefix {
     pub const DIGITS_MIN: usize = 6;
     const DIGITS_MAX: usize = 64;
 
-    /// Nothing, if these are no hexadecimal digits, or too few or too many of them.
+    /// Reads the first digits of a key; `None` if they are not hexadecimal, or too few or too many.
     #[must_use]
     pub fn parse(typed: &str) -> Option<Self> {
         let is_sized = (Self::DIGITS_MIN..=Self::DIGITS_MAX).contains(&typed.len());

@@ -123,8 +123,8 @@ pub struct KeySettings {
     pub proxy_counts: bool,
     /// Split time into windows, so that equal orders in different windows are different.
     pub window: Option<Duration>,
-    /// With what keys and targets are hashed; the same on all nodes of a store. Without it, a key is a plain hash of
-    /// values that others can guess: the tenant, the site, the site key.
+    /// The secret for hashing keys and targets; the same on all nodes of a store. Without a secret, a key is
+    /// a plain hash of values that others can guess: the tenant, the site, the site key.
     pub secret: Option<[u8; 32]>,
 }
 

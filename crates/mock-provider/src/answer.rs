@@ -36,7 +36,7 @@ impl MockAnswer {
         Self { value: Value::String(text.into()), beside: AnswerExtras::Nothing }
     }
 
-    /// As plain text has it.
+    /// The answer as a reply in plain text has it.
     pub(crate) fn plain(&self) -> String {
         match &self.value {
             Value::String(text) => text.clone(),

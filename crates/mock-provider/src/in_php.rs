@@ -27,7 +27,7 @@ pub(crate) enum AnswerShape {
     Boxes,
     Rotate,
     Bls,
-    /// With how it begins.
+    /// A token. Holds how it begins.
     Token(&'static str),
     /// captchaai says these in `result`, with the browser that they belong to.
     Bound(&'static str),

@@ -34,7 +34,7 @@ pub enum MockDialect {
 impl MockDialect {
     const ALL: [Self; 4] = [Self::TwoCaptcha, Self::AntiCaptcha, Self::CapMonster, Self::CapSolver];
 
-    /// As the path has it, and the ledger.
+    /// The name of the dialect, as in the path and in the ledger.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JsonEndpoint {
     pub dialect: MockDialect,
-    /// As the ledger counts it.
+    /// The name under which the ledger counts it.
     pub name: &'static str,
     method: Method,
 }
@@ -228,7 +228,7 @@ impl JsonEndpoint {
 #[derive(Clone, Debug)]
 pub(crate) struct JsonTaskOptions {
     pub endpoint: JsonEndpoint,
-    /// As it was sent.
+    /// The type of the task, as it was sent.
     pub task_type: String,
     pub kind: Option<&'static JsonKind>,
     /// Why it is refused, once its key is found to be good.

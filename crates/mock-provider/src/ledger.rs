@@ -14,7 +14,7 @@ pub struct Ledger {
     pub profile: MockClassicDialect,
     pub seed: u64,
     pub totals: Totals,
-    /// In the order in which they were taken.
+    /// All tasks, in the order in which they were taken.
     pub tasks: Vec<LedgerTask>,
 }
 
@@ -118,7 +118,7 @@ pub struct Totals {
     pub failed: u64,
     pub open: u64,
     pub delivered: u64,
-    /// Of the tasks that are still listed.
+    /// How many of the tasks in the list have vanished.
     pub vanished: u64,
     /// Tasks that are no longer listed.
     pub forgotten: u64,
@@ -135,7 +135,7 @@ pub struct Totals {
     pub codes: BTreeMap<String, u64>,
     /// By the name that the script uses, `429`, `refused` and `outage`.
     pub faults: BTreeMap<String, u64>,
-    /// By code.
+    /// The number of bans, by code.
     pub bans: BTreeMap<String, u64>,
     pub pingbacks_sent: u64,
     pub pingbacks_acked: u64,

@@ -40,7 +40,7 @@ impl Calls {
 pub(crate) struct PingbackAddress {
     socket: SocketAddr,
     authority: String,
-    /// With the query.
+    /// The path of the address, with the query.
     path: String,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn first_parameter_only(url: &str) -> String {
 /// What a call says.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Words {
-    /// As the profile sends it.
+    /// The form that services of this profile send.
     Form {
         id: u64,
         code: String,

@@ -91,7 +91,7 @@ impl ReplyFormat {
         }
     }
 
-    /// For what only the classic protocol knows.
+    /// The classic format, for replies that only the classic protocol has.
     pub(crate) fn classic(&self) -> Result<&Classic, String> {
         match self {
             Self::Classic(format) => Ok(format),
@@ -224,7 +224,7 @@ fn error_text(code: &str) -> Option<&'static str> {
     })
 }
 
-/// As PHP's `print_r` shows it.
+/// Prints a form as PHP's `print_r` does.
 fn dump(form: &Form) -> String {
     let mut text = String::from("Array\n(\n");
     for (name, part) in &form.0 {

@@ -62,7 +62,7 @@ pub(crate) struct ReadRequest {
 }
 
 impl ReadRequest {
-    /// As the ledger counts it.
+    /// The name under which the ledger counts it.
     fn name(&self) -> &'static str {
         self.ask.as_ref().map_or(self.endpoint.name(), |ask| ask.endpoint.name)
     }
@@ -177,7 +177,7 @@ pub(crate) struct MockWorld {
     pub(crate) generation: u64,
     accounts: Vec<AccountRecord>,
     tasks: BTreeMap<u64, MockTask>,
-    /// By the moment at which they end.
+    /// The open tasks, sorted by the moment at which they end.
     open: BTreeSet<(u64, u64)>,
     sequence: u64,
     /// How often the same request came: each time has its own luck.

@@ -9,7 +9,7 @@ use quittance_lifecycle::{DeadLetterFilter, Key, Money, PriceSum, Timestamp, Val
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// So many documents at most: all of them are read every few seconds.
+/// The most shared documents in a store. Nodes read all of them every few seconds.
 pub const DOCUMENTS_MAX: usize = 512;
 /// No pool holds more than this, whatever is asked of it.
 pub const SIZE_MAX: u32 = 1000;
@@ -76,7 +76,7 @@ pub struct PoolDocument {
     pub is_removed: bool,
 }
 
-/// A refill that has been counted and has not come to an end yet.
+/// A refill that has been counted and has not ended yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The hour in which it was counted.
@@ -187,8 +187,8 @@ pub enum BulkAction {
     Drop,
 }
 
-/// A great many dead letters that a person wants replayed or dropped. Whichever node is at it goes on where the last
-/// one stopped.
+/// A bulk action: many dead letters that a person wants replayed or dropped. Any node can continue where the
+/// last one stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkDocument {
     /// A unique number.

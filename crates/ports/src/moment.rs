@@ -121,7 +121,7 @@ fn clock_ms(text: &str, parts: usize) -> Option<u64> {
     })
 }
 
-/// To the millisecond.
+/// Reads the digits after the decimal point as milliseconds. Further digits are ignored.
 fn fraction_ms(digits: &str) -> Option<u64> {
     let is_plain = (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| format!("{digits:0<3}")[..3].parse().ok())?

@@ -55,7 +55,7 @@ pub struct Callback<'a> {
 }
 
 impl fmt::Debug for Callback<'_> {
-    /// It holds an answer, which is as good as money.
+    /// Hides the content: it holds an answer, which is as good as money.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Callback({} bytes of query, {} of body)", self.query.len(), self.body.len())
     }
@@ -86,7 +86,7 @@ pub struct Threads {
 /// What a provider demands of all of its callers after some faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Penalty {
-    /// For so long no submit goes to it.
+    /// For this time no submit goes to the provider.
     pub pause: Duration,
     /// Whether no poll goes to it, either.
     pub holds_polls: bool,

@@ -8,9 +8,9 @@
 use quittance_lifecycle::Timestamp;
 use std::time::Duration;
 
-/// So many refusals, and as many approvals, are remembered.
+/// How many refusals, and how many approvals, are kept for one site.
 pub const REPORTS_MAX: usize = 32;
-/// For so long a refusal counts.
+/// How long a refusal counts.
 const COUNTS_FOR: Duration = Duration::from_secs(24 * 3600);
 /// One or two refusals prove nothing.
 const LATE_MIN: usize = 3;

@@ -317,7 +317,7 @@ impl Quittance {
         self.store.list(which, after, limit).await
     }
 
-    /// No caller wants the order any more. What may be paid for goes on, for the stock.
+    /// Cancels an order. An attempt that may be paid for continues, and its answer goes to the stock.
     pub async fn cancel(&self, key: &Key) -> Result<bool, StoreError> {
         Ok(matches!(self.engine.cancel(key).await?, ApplyOutcome::Advanced { .. }))
     }
@@ -377,8 +377,8 @@ impl Quittance {
         self.engine.paused()
     }
 
-    /// The provider's account has been fixed: everything that waits for it goes on, on all nodes that share the store
-    /// within a few seconds. Returns the number of those orders.
+    /// An operator has fixed the provider's account: all orders that wait for it continue, on all nodes that
+    /// share the store within a few seconds. Returns the number of those orders.
     pub async fn release(&self) -> Result<usize, StoreError> {
         self.engine.release_for_all().await
     }

@@ -85,7 +85,7 @@ impl Order {
         self
     }
 
-    /// In whose name it is placed.
+    /// The tenant that places the order.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>) -> Self {
         self.draft.tenant = name.into();

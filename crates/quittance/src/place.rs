@@ -30,9 +30,9 @@ use quittance_store_redis::{RedisStore, Settings as RedisSettings};
 /// Where orders are kept.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// Nothing is kept after the end.
+    /// In memory: nothing is kept after the end of the process.
     Memory,
-    /// In this directory, by one process.
+    /// In SQLite in this directory, used by one process.
     #[cfg(feature = "embedded")]
     Embedded(PathBuf),
     #[cfg(feature = "redis")]

@@ -471,7 +471,7 @@ fn draw<const N: usize>() -> Result<[u8; N], StoreError> {
     })
 }
 
-/// Nothing, if it is about another store.
+/// Reads the identity and the epoch of the store at `address`; `None` if the text is about another store.
 fn read_identity(text: &str, address: &str) -> Option<([u8; 16], u64)> {
     let mut lines = text.lines();
     if lines.next()? != address {

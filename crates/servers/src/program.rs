@@ -42,7 +42,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
     places.map(|place| place.join(name)).find(|program| program.is_file())
 }
 
-/// In the newest version's folder.
+/// Finds a program of PostgreSQL in the folder of the newest version.
 fn of_postgres(name: &str) -> Option<PathBuf> {
     let versions = fs::read_dir(VERSIONS).ok()?.flatten();
     let entry = versions.filter_map(|version| {

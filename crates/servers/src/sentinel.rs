@@ -54,7 +54,7 @@ impl Sentinel {
         Self { sentinel, master, replica }
     }
 
-    /// Of the sentinel.
+    /// The address of the sentinel.
     #[must_use]
     pub fn url(&self) -> String {
         self.sentinel.url()

@@ -202,7 +202,7 @@ impl<'a> EmbeddedBatch<'a> {
         (versioned.order.key, *id)
     }
 
-    /// To be called within a transaction.
+    /// Writes the batch. Call this within a transaction.
     pub(crate) fn write(&self, conn: &Connection) -> Result<(), WriteFailure> {
         for (at, change) in self.changes.iter().enumerate() {
             change.write(conn).map_err(|error| WriteFailure { at: Some(at), failure: error.into() })?;

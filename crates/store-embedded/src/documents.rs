@@ -24,7 +24,7 @@ struct DocumentChange<'a> {
     was_there: bool,
 }
 
-/// Those that will be written.
+/// The shared documents that a batch writes.
 #[derive(Default)]
 pub(crate) struct DocumentChanges<'a>(BTreeMap<&'a str, DocumentChange<'a>>);
 
@@ -80,7 +80,7 @@ impl<'a> DocumentChanges<'a> {
         Ok(before as usize + made - gone)
     }
 
-    /// To be called within a transaction.
+    /// Writes the documents. Call this within a transaction.
     pub(crate) fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
         for (name, DocumentChange { version, document, .. }) in &self.0 {
             let Some(document) = document else {

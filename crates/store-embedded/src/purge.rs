@@ -70,7 +70,7 @@ struct PurgedOrder {
     tenant: TenantMark,
 }
 
-/// Those that were there, and could still be forgotten.
+/// Erases these orders. Returns those that were there and could still be removed.
 fn erase(conn: &Connection, entries: &[PurgeEntry]) -> Result<Vec<Option<PurgedOrder>>, WriteFailure> {
     let mut erase = conn.prepare_cached(
         "DELETE FROM order_records WHERE id = ?1 AND forget_at = ?2 RETURNING key, taker, target, tenant",

@@ -152,7 +152,7 @@ impl EmbeddedShared {
             && self.rescues.fetch_add(1, Ordering::Relaxed) < RESCUES_MAX
     }
 
-    /// To be called before a transaction.
+    /// Checks that the files of the store are intact. Call this before a transaction.
     pub(crate) fn check_files_first(&self) -> Result<(), EmbeddedError> {
         if lock(&self.files).are_looked_at_first() { self.check_files() } else { Ok(()) }
     }

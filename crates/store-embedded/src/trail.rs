@@ -202,7 +202,7 @@ impl Trail {
         self.missing = missing;
     }
 
-    /// These orders were written.
+    /// Adds lines for orders that were written.
     pub(crate) fn wrote<'a>(&mut self, orders: impl Iterator<Item = (Version, &'a Order)>) {
         let lines = orders.map(|(version, order)| {
             let terms = &order.terms;
@@ -214,7 +214,7 @@ impl Trail {
         self.append(&lines);
     }
 
-    /// These orders are about to be removed: if that fails, the line does no harm.
+    /// Adds lines for orders that are about to be removed. If the removal fails, the lines do no harm.
     pub(crate) fn removes<'a>(&mut self, keys: impl Iterator<Item = &'a Key>, version: u64) {
         let mut lines = String::new();
         for key in keys {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many are counted at each call.
+/// Up to this number, orders are counted at each call.
 const FEW_MAX: u64 = 10_000;
 /// More than that no more often than this.
 const SPAN: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ const REMEMBERED_MAX: usize = 4096;
 /// What a notice says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// These orders are no longer awaited.
+    /// The news that these orders are no longer awaited.
     News { node: u64, batch: u64, keys: Vec<Key> },
     /// A node wants to know whether it hears itself.
     Probe { node: u64, number: u64 },

@@ -98,7 +98,7 @@ struct SchemaVersion {
 
 pub(crate) struct Schema<'a> {
     pub(crate) name: &'a str,
-    /// For messages.
+    /// The address of the server, for messages.
     pub(crate) address: &'a str,
 }
 

@@ -102,7 +102,7 @@ impl Settings {
         })
     }
 
-    /// It holds for both addresses.
+    /// Sets the password, for both addresses.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
         self.server.config.password(password);
@@ -154,7 +154,7 @@ impl Settings {
         self
     }
 
-    /// For people; without the password.
+    /// The address for people, without the password.
     #[must_use]
     pub fn address(&self) -> String {
         let ServerAddress { config, .. } = &self.server;

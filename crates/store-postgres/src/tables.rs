@@ -18,7 +18,7 @@ pub(crate) enum Tables {
     Gone,
     /// All stand but the list of versions, or the list names less than this node has made.
     Unlisted,
-    /// These are gone, and others stand.
+    /// Some tables are missing, and others are there. Holds the names of the missing ones.
     Parts(String),
 }
 

@@ -17,7 +17,7 @@ const WAITING_MAX: usize = 65_536;
 const COMMITS_MAX: usize = 256;
 const COUNTS_MAX: usize = 1024;
 const BATCH_BYTES_MAX: usize = 8 << 20;
-/// So many keys fit into one notice, which holds less than 8,000 bytes.
+/// How many keys fit into one notice, which has less than 8,000 bytes.
 const NEWS_MAX: usize = 120;
 
 pub(crate) type WriteReply<T> = oneshot::Sender<Result<T, StoreError>>;

@@ -96,12 +96,12 @@ impl Lua {
         Self { source, digest: Script::new(source).get_hash().to_owned() }
     }
 
-    /// By its digest, which is short.
+    /// The call of a script by its digest, which is short.
     pub(crate) fn known(&self, keys: &[impl AsRef<str>], args: &[&[u8]]) -> Cmd {
         invocation("EVALSHA", &self.digest, keys, args)
     }
 
-    /// In full, which also makes it known.
+    /// The call of a script with its whole text. After it, the server also knows the digest.
     pub(crate) fn in_full(&self, keys: &[impl AsRef<str>], args: &[&[u8]]) -> Cmd {
         invocation("EVAL", self.source, keys, args)
     }

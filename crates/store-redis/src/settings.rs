@@ -58,7 +58,7 @@ impl Settings {
         Self { is_look: true, ..self }
     }
 
-    /// For people: it never holds a password.
+    /// The address for people. It never contains a password.
     #[must_use]
     pub fn address(&self) -> String {
         self.url.shown()

@@ -14,7 +14,7 @@ pub use timeline::{Placing, handed_out, news_of, placed};
 
 use quittance_lifecycle::Timestamp;
 
-/// On which side of a call a span is.
+/// The side of a call on which a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     /// No call.

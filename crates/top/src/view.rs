@@ -44,7 +44,7 @@ pub struct View {
     pub has_colours: bool,
     /// Why there is nothing new, if there is not.
     pub missing: Option<Missing>,
-    /// For how long there has been nothing new.
+    /// How long no new snapshot has come.
     pub silent: Duration,
 }
 

@@ -13,7 +13,7 @@ pub enum WebhookFormat {
 }
 
 impl WebhookFormat {
-    /// As the record of an order has it.
+    /// The name of the format in the record of an order.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

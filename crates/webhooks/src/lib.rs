@@ -42,7 +42,7 @@ pub struct WebhookSettings {
     pub allow: Vec<Allowed>,
     /// How long one call may take, from the look-up of the name to the answer.
     pub wait: Duration,
-    /// With what calls are signed, by tenant.
+    /// The secrets that sign webhooks, by tenant.
     pub secrets: BTreeMap<String, [u8; 32]>,
     /// What the secrets of all others follow from; the same on every node.
     pub root_secret: [u8; 32],
@@ -125,7 +125,7 @@ impl Webhooks {
         *self.root_secret.write().unwrap_or_else(PoisonError::into_inner) = secret;
     }
 
-    /// With what a tenant's calls are signed.
+    /// The secret that signs a tenant's webhooks.
     #[must_use]
     pub fn secret_of(&self, tenant: &str) -> [u8; 32] {
         let own = self.settings.secrets.get(tenant).copied();

@@ -17,7 +17,7 @@ impl ApiKey {
         Self(key.into())
     }
 
-    /// For the request alone.
+    /// The key itself, for the request to the provider only.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -29,7 +29,7 @@ impl ApiKey {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// These words without the key: a server may repeat what it was sent.
+    /// Removes the key from a text: a server may repeat what it was sent.
     #[must_use]
     pub fn conceal(&self, words: String) -> String {
         if self.0.is_empty() || !words.contains(&self.0) { words } else { words.replace(&self.0, "(key)") }

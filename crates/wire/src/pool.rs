@@ -48,7 +48,7 @@ pub(crate) enum Break {
 }
 
 impl Break {
-    /// In words for a person.
+    /// The reason why the connection broke, for a person.
     pub(crate) fn describe_error(self) -> String {
         match self {
             Self::NotHttp => "the reply is not HTTP: check provider.url".to_owned(),

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// How many of a sort are listed one by one; the rest is counted.
 const DETAILS_MAX: usize = 100;
-/// So many attempts without a name are remembered; more explain nothing, and are counted.
+/// The most attempts without a task id that are remembered. Further ones are counted, and explain nothing.
 const NAMELESS_MAX: usize = 100_000;
 /// How far apart a submit and what became of it can be.
 const APART_MS_MAX: u64 = 10 * 60 * 1000;
@@ -29,7 +29,7 @@ pub(super) struct Compared {
     pub(super) matched: u64,
     /// What they have charged for those.
     pub(super) matched_micros: u64,
-    /// Of these the part for which no answer ever came.
+    /// The part of these attempts for which no answer ever came.
     pub(super) unanswered: u64,
     pub(super) unanswered_micros: u64,
     /// What we counted and the provider gave back.
@@ -51,7 +51,7 @@ pub(super) struct Compared {
     pub(super) priced_otherwise: u64,
     /// Attempts without a task that were too many to remember.
     pub(super) passed_over: u64,
-    /// In words, the first of each sort.
+    /// The first findings of each sort, as text for people.
     pub(super) details: Vec<String>,
 }
 

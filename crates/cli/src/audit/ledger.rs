@@ -22,7 +22,7 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// What they say of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Theirs {
-    /// Nothing, if the money was given back.
+    /// What the provider charged; 0 if the money was given back.
     pub(super) cost: Money,
     pub(super) is_charged: bool,
     pub(super) at_ms: Option<u64>,
@@ -31,7 +31,7 @@ pub(super) struct Theirs {
     pub(super) is_of_other_days: bool,
 }
 
-/// By the name of the task.
+/// The provider's ledger: its tasks by their ids.
 pub(super) type ProviderLedger = BTreeMap<String, Theirs>;
 
 /// A task, or a document with many.

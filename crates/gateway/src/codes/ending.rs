@@ -71,8 +71,9 @@ fn reason_of_fault(fault: &Fault) -> String {
     }
 }
 
-/// That the provider has no room, cannot be reached or takes no work from our account is no verdict on the task. A verdict is the
-/// provider's own code, if clients can know it.
+/// The code for a caller, from a fault of the provider. A fault that says nothing about the task (no room,
+/// not reachable, account) gets a code of ours. Any other fault keeps the provider's code, if clients can
+/// know it.
 pub(super) fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
     match fault.class {
         FaultClass::Busy | FaultClass::Unreachable | FaultClass::AccountBlocked => NO_SLOT.into(),

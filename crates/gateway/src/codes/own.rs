@@ -36,7 +36,7 @@ const BODY: &str = "the request cannot be read";
 const BODY_ADVICE: &str = "send JSON, a form or multipart, whole and in time";
 const REPORT: &str = "there is no answer to report on, or the store is away";
 
-/// By code.
+/// The gateway's own codes, sorted by code.
 pub const OWN_CODES: &[OwnCode] = &[
     own(
         "CAPCHA_NOT_READY",

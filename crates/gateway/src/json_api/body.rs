@@ -84,7 +84,7 @@ impl TaskRequest {
         id.and_then(OrderId::from_number).ok_or(JsonError::TaskUnknown)
     }
 
-    /// In feedback, whether the answer was good.
+    /// For a report (feedback): whether the answer was good.
     pub(super) fn is_good(&self) -> Result<bool, JsonError> {
         let invalid = self.field("result").and_then(|result| result.get("invalid")).and_then(truth);
         invalid.map(|is_invalid| !is_invalid).ok_or(JsonError::NoVerdict)

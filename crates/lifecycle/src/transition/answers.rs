@@ -330,7 +330,7 @@ impl NextOrder {
         self.done()
     }
 
-    /// It goes back to where it stood.
+    /// Returns the answer to the stock from which it was taken.
     pub(super) fn returned(mut self, by: Key) -> Decision {
         match self.next.phase.clone() {
             Phase::Claimed { answer, by: owner, at } if owner == by && !self.next.wanted => {

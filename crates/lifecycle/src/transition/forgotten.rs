@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 impl NextOrder {
-    /// The order goes on as the node remembers it. Another node may have submitted it since, and puts back more: this
-    /// one submits nothing until then.
+    /// The order continues as the node remembers it. Another node may have submitted it since, and puts back
+    /// more: this one submits nothing until then.
     pub(super) fn put_back(mut self, others_by: Timestamp) -> Decision {
         if let Phase::Queued { until, held } = &self.next.phase {
             self.next.phase = Phase::Queued { until: (*until).max(others_by), held: *held };

@@ -21,7 +21,7 @@ use core::time::Duration;
 /// Where a placement's answer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A new life: it will be bought.
+    /// A new life begins: the answer will be bought.
     Api,
     Joined,
     Cached,
@@ -52,14 +52,14 @@ pub enum Placement {
         origin: Origin,
         advance: Box<Advance>,
     },
-    /// The order under this key stands as it is; only the usage change.
+    /// The order under this key does not change; only the usage does.
     Stands {
         key: Key,
         origin: Origin,
         counters: Counters,
     },
-    /// The answer that stands belongs to the callers that it was bought for. Once this is written, the order that
-    /// follows is placed.
+    /// The answer on record belongs to the callers that it was bought for. Once this advance is written, the
+    /// order that follows is placed.
     Follow {
         advance: Box<Advance>,
     },
@@ -79,11 +79,11 @@ pub enum Refusal {
     NeedsAPerson,
 }
 
-/// What placing an order means, given what is on record under its key, and under the key of the order that follows
-/// that one.
+/// Decides what a placement does, given the record under its key (`existing`) and the record of the order
+/// that follows it (`follower`).
 ///
-/// Whether a new life begins is always decided by the record under the first key, so that two nodes never begin two:
-/// it begins its own new life, or names the order that follows.
+/// The record under the first key always decides whether a new life begins, so that two nodes never begin two
+/// lives. It begins its own new life, or it names the order that follows.
 pub fn place(
     existing: Option<&Order>,
     follower: Option<&Order>,
@@ -119,7 +119,7 @@ fn begin(key: Key, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Place
     NextOrder::new(&new_order(key, Arc::clone(terms), now), now).begin_life(terms, policy)
 }
 
-/// What it means for the one order that is on record.
+/// Decides what a placement does to the one order that is on record.
 fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Placement {
     // A place in a pool that is filled, or is being filled: a second placement has nothing to do.
     if terms.slot.is_some() {
@@ -179,7 +179,7 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
     }
 }
 
-/// Whether an answer may still come that is paid for.
+/// Whether a paid answer may still come.
 fn has_open_attempt(order: &Order) -> bool {
     order.attempts.iter().any(Attempt::is_open)
 }
@@ -332,7 +332,8 @@ impl NextOrder {
         is_resumed
     }
 
-    /// No caller wants it any more. What may be paid for goes on, for the stock; nothing new is bought.
+    /// Cancels the order: nothing new is bought. An attempt that may be paid for continues, and its answer
+    /// goes to the stock.
     pub(super) fn cancelled(mut self) -> Decision {
         match &self.next.phase {
             _ if !self.next.wanted => Decision::Ignore(WhyIgnored::OldNews),
@@ -372,7 +373,8 @@ impl NextOrder {
         self.done()
     }
 
-    /// It ends as if it had been cancelled. What may be paid for trails on, for the stock.
+    /// Drops a dead letter: the order ends as if it had been cancelled. An attempt that may be paid for is
+    /// still polled, and its answer goes to the stock.
     pub(super) fn dropped(mut self) -> Decision {
         let is_called_no_more = self.tell_no_more() | self.next.put_back.take().is_some();
         if !matches!(self.next.phase, Phase::Dead { .. }) {
@@ -386,7 +388,7 @@ impl NextOrder {
         self.fail(FailCause::Cancelled)
     }
 
-    /// It changes nothing but what people read.
+    /// Adds a note of a person to the timeline. Nothing else changes.
     pub(super) fn noted(mut self, mut text: String) -> Decision {
         text.truncate(text.floor_char_boundary(NOTE_BYTES_MAX));
         self.tell(TimelineEvent::Noted { text });

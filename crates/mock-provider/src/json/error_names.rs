@@ -89,7 +89,7 @@ pub(super) fn status(dialect: MockDialect, code: &str) -> u16 {
     }
 }
 
-/// For people.
+/// The description of a code, for people.
 pub(super) fn description(code: &str) -> &'static str {
     match code {
         UNKNOWN_KEY => "No account has this key.",

@@ -1,5 +1,6 @@
-//! What each code of the protocol means, by provider: the table that decides between trying again and telling a person.
-//! It is data, people can read it (`quittance errors`), and an operator can correct it without a new build.
+//! What each code of the classic protocol means, by provider. The table decides whether a fault is retried or
+//! reported to a person. It is data: people can read it (`quittance errors`), and an operator can correct it
+//! without a new build.
 
 mod classic_codes;
 
@@ -9,7 +10,8 @@ use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The task is there and not solved yet. The first is spelled as the protocol spells it; some clones correct it.
+/// The codes for a task that is not solved yet. The first is spelled as in the protocol; some other services
+/// correct the spelling.
 pub const PENDING: [&str; 2] = ["CAPCHA_NOT_READY", "CAPTCHA_NOT_READY"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +30,14 @@ pub struct ClassicCodeRow<'a> {
     pub place: CodePlace,
     pub class: FaultClass,
     pub meaning: &'a str,
-    /// What the person who reads it should do.
+    /// What a person who reads it should do.
     pub advice: &'a str,
-    /// How long the provider wants to be left alone, where that is known. The gate obeys it.
+    /// How long the provider wants no submits, where that is known. The gate obeys it.
     pub pause: Option<Duration>,
-    /// Whether it takes no polls for so long, either: the account or our address is blocked.
+    /// Whether the provider takes no polls for this time, either, because the account or our address is
+    /// blocked.
     pub is_block: bool,
-    /// Whether the operator's configuration says so, and not the table.
+    /// Whether the class comes from the operator's configuration, and not from the table.
     pub is_overridden: bool,
 }
 
@@ -56,8 +59,8 @@ pub fn class_named(name: &str) -> Option<FaultClass> {
     FaultClass::ALL.into_iter().find(|class| class.name() == name || class.name().replace(' ', "_") == name)
 }
 
-/// Whether it is written as codes are written: capitals, digits and underscores, two words or more. Codes that
-/// begin with `ERROR` may go on as they like (`ERROR: 1001`).
+/// Whether a text is written like a code: capital letters, digits and underscores, two words or more. A text
+/// that begins with `ERROR` always counts as a code (`ERROR: 1001`).
 #[must_use]
 pub fn looks_like_a_code(text: &str) -> bool {
     let is_written_so = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
@@ -107,7 +110,7 @@ impl ClassicCodes {
         })
     }
 
-    /// The line of the table for a code, to explain it to a person.
+    /// The row of the table for a code, to explain it to a person.
     #[must_use]
     pub fn row(&self, code: &str) -> Option<ClassicCodeRow<'_>> {
         let code = code.trim();

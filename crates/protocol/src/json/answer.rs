@@ -224,7 +224,8 @@ fn result(fields: &Map<String, Value>) -> ResultReply {
     }
 }
 
-/// Nothing, if there is nothing in it. It should be an object, and has been seen to be the bare answer.
+/// The answer in a `solution`; `None` if there is none. `solution` should be an object, but some providers
+/// send the bare answer.
 fn payload(kind: &str, solution: &Value) -> Option<Payload> {
     match solution {
         Value::Object(solution) => read_solution(kind, solution),

@@ -1,5 +1,6 @@
-//! What each code of the protocol means: the table that decides between trying again and telling a person, and the
-//! number and the words that go with a code when our own API returns it. It is data, and an operator can correct it.
+//! What each code of the JSON protocol means. The table decides whether a fault is retried or reported to a
+//! person. It also has the number and the text that our own API returns with a code. It is data, and an
+//! operator can correct it.
 
 mod json_codes;
 
@@ -9,11 +10,11 @@ use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// One code.
+/// One row of the table: a code and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRow {
     pub code: &'static str,
-    /// Where numbers mean something; elsewhere it is always 1.
+    /// The `errorId` in dialects in which the number has a meaning. In the others it is always 1.
     pub error_id: u32,
     pub class: FaultClass,
     pub description: &'static str,
@@ -39,7 +40,7 @@ const PENALTIES: [(&str, u64, bool); 4] = [
     ("IP_BANNED", 300, true),
 ];
 
-/// How long the provider wants to be left alone after a code, and whether by polls as well.
+/// How long a provider wants no submits after a code, and whether it wants no polls either.
 #[must_use]
 pub fn penalty(code: &str) -> Option<(Duration, bool)> {
     let (_, seconds, is_block) = PENALTIES.into_iter().find(|(known, ..)| *known == code)?;
@@ -52,7 +53,7 @@ pub const fn rows() -> &'static [CodeRow] {
     TABLE
 }
 
-/// The line of the table for a code.
+/// The row of the table for a code.
 #[must_use]
 pub fn row(code: &str) -> Option<&'static CodeRow> {
     TABLE.iter().find(|row| row.code == code)

@@ -9,7 +9,7 @@ use quittance_lifecycle::{FaultClass, Money};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write};
 
-/// A task that has come to its answer.
+/// A task that has its answer.
 #[derive(Clone, Copy)]
 pub struct FinishedTask<'a> {
     pub id: TaskId,
@@ -194,7 +194,7 @@ pub fn statistic(which: Statistic) -> String {
     }
 }
 
-/// To a report, now or again.
+/// The reply to a report, also to a repeated one.
 #[must_use]
 pub fn reported(dialect: JsonDialect) -> String {
     match dialect {

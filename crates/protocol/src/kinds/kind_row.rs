@@ -1,5 +1,5 @@
-//! What a row of the table is made of, and the words to write one with. A row says only what is special about
-//! its kind; the rest comes from one of four patterns: picture, token, cookie, or open.
+//! The type of a row in the table of kinds, and the functions to write one with. A row has only what is
+//! special about its kind. The rest comes from one of four patterns: picture, token, cookie, or open.
 
 use core::time::Duration;
 use quittance_lifecycle::{Field, HostRules, Identity, Kind, Pace, Role, Shape};
@@ -68,9 +68,9 @@ impl KindRow {
     }
 }
 
-/// What one client says to one provider about how to talk, and never about what is wanted. `method` is here
-/// because the kind already says it, and one kind may have several (a picture comes by `post` or by `base64`). The
-/// terms of an order (`idempotency_key`, `deadline_s`, ...) are here because they are for Quittance: no provider gets
+/// Names of fields that are about the request and not about the task. `method` is here because the kind
+/// already says it, and one kind may have several (a picture comes by `post` or by `base64`). The options of
+/// an order (`idempotency_key`, `deadline_s`, ...) are here because they are for Quittance: no provider gets
 /// them.
 pub const CONTROL: &[&str] = &[
     "callbackUrl",
@@ -197,7 +197,7 @@ pub(crate) const COOKIE: KindRow = KindRow {
 pub(crate) const OPEN: KindRow =
     KindRow { fields: &[Field { required: false, ..PAGE }], bound_to_address: true, ..TOKEN };
 
-/// In seconds.
+/// The usual solve times of a kind, as percentiles in seconds.
 pub(crate) const fn pace(p50: u64, p95: u64, p99: u64) -> Pace {
     Pace { p50: Duration::from_secs(p50), p95: Duration::from_secs(p95), p99: Duration::from_secs(p99) }
 }

@@ -1,4 +1,5 @@
-//! The fields of an order that are for Quittance itself, and the names that are nearly theirs. One rule for every API.
+//! The options of an order that are for Quittance itself, and names that are nearly theirs. Every API uses
+//! these rules.
 
 /// The fields that say which job an order is, how long it may take, and how fresh and how shared its answer may be.
 pub const ORDER_FIELDS: [&str; 6] =

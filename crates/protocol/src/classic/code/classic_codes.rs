@@ -1,5 +1,6 @@
-//! The codes themselves. One entry is one code at every provider; where CaptchaAI means something else by
-//! it, the entry says what. To correct a class, change it here, or in the configuration of a running daemon.
+//! The table of codes of the classic protocol. One entry is one code at every provider. If CaptchaAI means
+//! something else by a code, `at_captcha_ai` says what. To correct a class, change it here, or in the
+//! configuration of a running daemon.
 
 use super::CodePlace;
 use crate::classic::dialect::ClassicDialect;
@@ -18,7 +19,7 @@ pub(super) struct CodeEntry {
     at_captcha_ai: Option<Other>,
 }
 
-/// What the same code means elsewhere.
+/// What a code means at CaptchaAI, where that differs.
 struct Other {
     class: FaultClass,
     meaning: &'static str,
@@ -48,7 +49,8 @@ impl CodeEntry {
         (seconds > 0).then_some(Duration::from_secs(seconds))
     }
 
-    /// The account or our address is blocked for so long: for submits and polls.
+    /// Sets a block of the account or of our address: for this time, the provider takes no submits and no
+    /// polls.
     const fn blocked_s(mut self, seconds: u64) -> Self {
         self.pause_s = seconds;
         self.is_block = true;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// In the order in which they are written.
+/// The fields of a proxy, in the order in which they are written.
 const FIELDS: [&str; 5] = ["proxyType", "proxyAddress", "proxyPort", "proxyLogin", "proxyPassword"];
 
 pub(crate) fn is_field(name: &str) -> bool {

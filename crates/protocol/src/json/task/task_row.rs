@@ -1,4 +1,5 @@
-//! What a spelling is made of, and the words to write one with. The spellings themselves are in `rows`.
+//! The type of a row in the table of JSON task types, and the functions to write one with. The rows are in
+//! `task_rows.rs`.
 
 use crate::json::dialect::JsonDialect;
 
