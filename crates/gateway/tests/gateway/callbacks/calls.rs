@@ -4,7 +4,7 @@ use super::fixture::Fixture;
 use crate::still_clock::NOW;
 use quittance_gateway::Limits;
 use quittance_lifecycle::{Event, Outage, Receipt, Timestamp};
-use quittance_ports::Spill;
+use quittance_ports::{Reach, Spill};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -85,12 +85,13 @@ async fn what_makes_no_sense_is_counted_and_changes_nothing() {
 #[tokio::test]
 async fn a_garbled_callback_counts_as_one_that_the_provider_may_repeat() {
     let fixture = fixture().await;
-    let outages = || fixture.engine.reach().expect("it listens for callbacks").outages;
-    let before = outages();
+    let reach = || fixture.engine.reach().expect("it listens for callbacks");
+    let before = reach();
     assert_eq!(fixture.get("/callback/0-0-0-0000000000000000-0").await, OK);
-    assert_eq!(outages(), before, "a forged one says nothing");
+    assert_eq!(reach(), before, "a forged one says nothing");
     assert_eq!(fixture.post(&fixture.path, "application/json", "{").await, OK);
-    assert!(outages().contains(&Outage { from: NOW, to: NOW }), "{:?}", outages());
+    let unanswered = [(fixture.placed.key, Outage { from: NOW, to: NOW })].into();
+    assert_eq!(reach(), Reach { unanswered, ..before }, "it counts for its own order");
 }
 
 #[tokio::test]
