@@ -218,7 +218,7 @@ async fn an_export_that_breaks_off_says_so() {
     fixture.store_is_away.store(true, std::sync::atomic::Ordering::Relaxed);
     let exported = Ask::get("/v1/admin/dead/export").key(ADMIN).to_its_end(fixture.address).await;
     let last: Value = serde_json::from_str(exported.text.lines().last().unwrap()).unwrap();
-    assert!(last["error"].as_str().unwrap().contains("not all of it"));
+    assert!(last["error"].as_str().unwrap().contains("the export is not complete"));
 }
 
 /// Lets time pass until the work has ended.

@@ -116,7 +116,7 @@ fn a_wrong_value_is_reported_with_what_would_be_right() {
         ("[engine]\npolls_max = -1", &["`engine.polls_max` is -1", "from 1 to"]),
         ("[engine]\npolls_max = 1.5", &["`engine.polls_max` is 1.5", "a whole number"]),
         ("[engine]\npolls_max = 99999999999999999999", &["`engine.polls_max`", "too large"]),
-        ("[retry.limits]\ncaller = 3", &["`retry.limits.caller` is 3", "never tried again"]),
+        ("[retry.limits]\ncaller = 3", &["`retry.limits.caller` is 3", "never retried"]),
         ("[retry]\npreset = \"bold\"", &["`retry.preset` is \"bold\"", "\"conservative\""]),
         ("[retry]\njitter = \"some\"", &["`retry.jitter`", "\"full\", or a duration"]),
         ("[provider_rules]\nretry_share = 20", &["`provider_rules.retry_share` is 20", "from 0 to 1"]),

@@ -136,7 +136,7 @@ fn a_folder_and_a_file_that_other_users_can_read_are_reported() {
 #[test]
 fn the_limit_of_open_files_is_reported() {
     let found = findings(&House::new(), &["listener.connections_max=1"], &[]);
-    says(&found, "files", "good", "may be open");
+    says(&found, "files", "good", "this process may open");
 }
 
 /// A port that was free a moment ago.

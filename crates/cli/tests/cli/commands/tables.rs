@@ -129,7 +129,7 @@ fn a_code_is_explained_in_the_words_of_its_own_dialect() {
 fn what_the_gateway_means_by_a_code_comes_first() {
     for (code, words) in [
         ("ERROR_PAGEURL", "targets.allow"),
-        ("ERROR_TOKEN_EXPIRED", "too old"),
+        ("ERROR_TOKEN_EXPIRED", "came too late"),
         ("ERROR_IP_ADDRES", "callbacks_out.allow"),
         ("ERROR_IP_NOT_ALLOWED", "listener.hosts"),
         ("ERROR_NO_SLOT_AVAILABLE", "disk is full"),
