@@ -126,12 +126,12 @@ mod tests {
     #[test]
     fn a_type_name_that_stands_twice_is_found() {
         for (first, second) in [
-            ("pub struct Order {}", "pub enum Order {}"),
-            ("pub(crate) trait Order {}", "    pub(super) type Order = u8;"),
+            ("pub struct Task {}", "pub enum Task {}"),
+            ("pub(crate) trait Task {}", "    pub(super) type Task = u8;"),
         ] {
             let files = [("crates/a/src/lib.rs", first), ("crates/b/src/c/d.rs", second)];
             let what = found(type_names_stand_once, &files);
-            assert_eq!(what, ["a type called `Order` stands in crates/a/src/lib.rs:1 as well"]);
+            assert_eq!(what, ["a type called `Task` stands in crates/a/src/lib.rs:1 as well"]);
         }
     }
 
@@ -144,6 +144,8 @@ mod tests {
             ("crates/b/tests/c.rs", "pub struct A;"),
             ("crates/c/src/lib.rs", "pub struct Settings;"),
             ("crates/d/src/lib.rs", "pub struct Settings;\npub fn a() -> A {}"),
+            ("crates/quittance/src/node_servers.rs", "pub struct B;"),
+            ("crates/quittance/src/no_servers.rs", "pub struct B;"),
         ];
         assert!(found(type_names_stand_once, &files).is_empty());
     }
