@@ -217,7 +217,7 @@ impl Fleet {
                     fault = if is_for_good { SimFault::Gone } else { SimFault::Killed };
                 }
             }
-            locked(&self.truth).fault_rates.push((group, fault, now));
+            locked(&self.truth).faults.push((group, fault, now));
         }
     }
 
@@ -274,7 +274,7 @@ impl Fleet {
         let (_, group) = self.pick()?;
         let now = self.executor.now();
         self.executor.freeze(group);
-        locked(&self.truth).fault_rates.push((group, SimFault::Frozen, now));
+        locked(&self.truth).faults.push((group, SimFault::Frozen, now));
         self.executor.note(|| format!("node {group} is frozen"));
         Some(group)
     }

@@ -121,9 +121,9 @@ impl Court<'_> {
 
     /// Whether this node was killed or frozen between `from` and `to`.
     fn was_troubled(&self, node: u64, from: u64, to: u64) -> bool {
-        self.truth.fault_rates.iter().any(|(group, fault_rate, at)| {
+        self.truth.faults.iter().any(|(group, fault, at)| {
             // A freeze that began before `from` may last into the time.
-            let begun = if *fault_rate == SimFault::Frozen { from.saturating_sub(120_000) } else { from };
+            let begun = if *fault == SimFault::Frozen { from.saturating_sub(120_000) } else { from };
             *group == node && *at >= begun && *at <= to
         })
     }

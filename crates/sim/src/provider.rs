@@ -244,7 +244,7 @@ impl Service {
             // A call that breaks off with its node leaves nothing behind by which a repeat could be dated
             // (docs/guarantees.md, "What is not noticed"). Here the provider does not repeat it.
             let is_killed = |fault: &SimFault| matches!(fault, SimFault::Killed | SimFault::Gone);
-            let faults = &locked(&self.truth).fault_rates;
+            let faults = &locked(&self.truth).faults;
             if faults.iter().any(|(_, fault, at)| is_killed(fault) && *at >= begun_at) {
                 return true;
             }

@@ -134,7 +134,7 @@ pub struct Truth {
     /// When each submit that reached the provider was sent, whatever came of it.
     pub arrivals: Vec<(u64, String, Group)>,
     pub visits: Vec<Visit>,
-    pub fault_rates: Vec<(Group, SimFault, u64)>,
+    pub faults: Vec<(Group, SimFault, u64)>,
     /// How often a person replayed the dead letter of this name.
     pub replayed: Vec<String>,
     /// By which node, from when to when, an operator's release of the account was carried out.

@@ -23,8 +23,8 @@ impl Court<'_> {
     fn was_reachable(&self, from: u64, to: u64) -> bool {
         // A node that died for good may be sent callbacks for a while, and is back in the calm.
         let calm_at = self.truth.calm_at;
-        let is_hurt = self.truth.fault_rates.iter().any(|(_, fault_rate, at)| {
-            let over = match fault_rate {
+        let is_hurt = self.truth.faults.iter().any(|(_, fault, at)| {
+            let over = match fault {
                 SimFault::Killed => at + RESTART_MAX,
                 SimFault::Gone => (at + STILL_ROUTED).min(calm_at.max(*at) + RESTART_MAX),
                 SimFault::Frozen => at + FROZEN_MAX,

@@ -1,4 +1,4 @@
-//! Bulk work on dead letters: each is done once, also if a node is killed in the middle, and an operator can stop it.
+//! Bulk actions on dead letters: each is done once, also if a node is killed in the middle, and an operator can stop it.
 
 use crate::stories::provider::SubmitScript;
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
