@@ -161,13 +161,11 @@ impl ShownTrust {
     fn of(shown: &TrustView) -> Self {
         let refusals = shown.trust.refusals.len();
         let why = if shown.trusted < shown.life {
-            let age = shown.trusted.as_secs();
-            format!(
-                "answers that were {age} s old or older when they were handed out were refused at the site"
-            )
+            "the site rejected answers late in their life, so its answers are trusted for less time"
         } else {
-            "what was refused does not say that answers live less long than they should".to_owned()
-        };
+            "no report says that answers live less long than they should"
+        }
+        .to_owned();
         Self {
             life_s: shown.life.as_secs(),
             trusted_s: shown.trusted.as_secs(),

@@ -134,7 +134,7 @@ async fn refusals_late_in_life_shorten_how_long_a_site_is_trusted_and_it_shows()
     let trust = &usage["lines"][0]["trust"];
     assert_eq!(trust["life_s"], 300);
     assert!((150..300).contains(&trust["trusted_s"].as_u64().unwrap()), "{trust}");
-    assert!(trust["why"].as_str().unwrap().contains("refused at the site"), "{trust}");
+    assert!(trust["why"].as_str().unwrap().contains("rejected answers late in their life"), "{trust}");
 }
 
 #[tokio::test]
