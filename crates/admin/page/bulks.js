@@ -1,4 +1,4 @@
-// Bulk work that people have set going: how far it is, and, when it has ended, what became of what was replayed. It goes on in the
+// Bulk actions that people have begun: how far they are, and, when they have ended, what became of what was replayed. They go on in the
 // daemon, so it is shown at the top of every view, also if another operator began it.
 
 import { ask, withQuery } from './ask.js';
@@ -102,7 +102,7 @@ function row(entry) {
 
 function show() {
   const all = [...known.values()].filter((entry) => !entry.isHidden);
-  shown(all.map(({ bulk, of, outcome }) => [bulk, of, outcome]), () => (all.length ? el('ul', { 'aria-label': 'Bulk work' }, all.map(row)) : null));
+  shown(all.map(({ bulk, of, outcome }) => [bulk, of, outcome]), () => (all.length ? el('ul', { 'aria-label': 'Bulk actions' }, all.map(row)) : null));
 }
 
 export function update(snapshot) {

@@ -1,4 +1,4 @@
-//! Bulk work: replay or drop many dead letters, estimate the result first, and read the progress.
+//! Bulk actions: replay or drop many dead letters, estimate the result first, and read the progress.
 
 use crate::AppState;
 use crate::dead_letter::{
@@ -33,7 +33,7 @@ problems!(BulkListProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavaila
 problems!(BeginProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPerson, Unreadable, TooManyBulks, TooLarge,
     WrongContentType, BadParams, StoreUnavailable);
 
-/// Bulk work: an action, and a filter for dead letters.
+/// A bulk action: what to do, and a filter for dead letters.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct NewBulk {
     #[schema(pattern = "^(replay|drop)$")]
@@ -145,7 +145,7 @@ pub struct BulkList {
     pub bulks: Vec<Bulk>,
 }
 
-/// A request for bulk work.
+/// A request for a bulk action.
 struct BulkRequest {
     action: BulkAction,
     selection: DeadLetterSelection,
@@ -197,7 +197,7 @@ fn read_bulk(mut body: JsonBody) -> Result<BulkRequest, Refused> {
     request_body = NewBulk,
     responses(
         (status = 200, body = DryRun, description = "The estimated result."),
-        (status = 202, body = Bulk, description = "The bulk work is in progress."),
+        (status = 202, body = Bulk, description = "The bulk action is in progress."),
         BeginProblems,
     ),
     security(("bearer" = []), ("api_key" = [])),
@@ -216,10 +216,10 @@ pub(crate) async fn begin(
     Ok(json(StatusCode::ACCEPTED, &Bulk::of(&begun.map_err(not_done)?)))
 }
 
-/// List bulk work in progress or ended within a day
+/// List the bulk actions in progress or ended within a day
 #[utoipa::path(
     get, path = "/v1/admin/dead/bulk", operation_id = "listBulks", tag = "admin",
-    responses((status = 200, body = BulkList, description = "Bulk work, sorted by start."), BulkListProblems),
+    responses((status = 200, body = BulkList, description = "Bulk actions, sorted by start."), BulkListProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn list(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
@@ -227,11 +227,11 @@ pub(crate) async fn list(State(state): State<AppState>, _: Operator) -> Result<R
     Ok(json(StatusCode::OK, &BulkList { bulks: bulks.iter().map(Bulk::of).collect() }))
 }
 
-/// Read the progress of bulk work
+/// Read the progress of a bulk action
 #[utoipa::path(
     get, path = "/v1/admin/dead/bulk/{number}", operation_id = "readBulk", tag = "admin",
-    params(("number" = u64, Path, description = "Number of the bulk work.")),
-    responses((status = 200, body = Bulk, description = "The current state of the bulk work."), BulkProblems),
+    params(("number" = u64, Path, description = "Number of the bulk action.")),
+    responses((status = 200, body = Bulk, description = "The current state of the bulk action."), BulkProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn read(
@@ -242,11 +242,11 @@ pub(crate) async fn read(
     Ok(json(StatusCode::OK, &Bulk::of(&state.document(number).await?)))
 }
 
-/// Stop bulk work; what is done stays done
+/// Stop a bulk action; what is done stays done
 #[utoipa::path(
     delete, path = "/v1/admin/dead/bulk/{number}", operation_id = "stopBulk", tag = "admin",
-    params(("number" = u64, Path, description = "Number of the bulk work.")),
-    responses((status = 200, body = Bulk, description = "The current state of the bulk work."), BulkProblems),
+    params(("number" = u64, Path, description = "Number of the bulk action.")),
+    responses((status = 200, body = Bulk, description = "The current state of the bulk action."), BulkProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn stop(
@@ -269,7 +269,7 @@ fn not_done(why: BulkError) -> Refused {
     }
 }
 
-/// The number in the path. An invalid number is unknown bulk work.
+/// The number in the path. An invalid number is an unknown bulk action.
 pub(crate) struct Number(pub(crate) u64);
 
 impl FromRequestParts<AppState> for Number {

@@ -57,7 +57,7 @@ pub struct Snapshot {
     pub nodes: Vec<ShownPeer>,
     /// Active alerts, and those cleared within the last day.
     pub alerts: Vec<ShownAlert>,
-    /// Bulk work in progress.
+    /// Bulk actions in progress.
     pub bulks: Vec<Bulk>,
     pub store: ShownStore,
 }

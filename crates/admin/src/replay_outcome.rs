@@ -1,4 +1,4 @@
-//! The outcomes of the orders that bulk work has replayed. The document of the bulk work only counts the replays.
+//! The outcomes of the orders that a bulk action has replayed. The document of the bulk action only counts the replays.
 
 use crate::AppState;
 use crate::bulk::Number;
@@ -69,12 +69,12 @@ pub struct ReplayOutcome {
     pub next: Option<String>,
 }
 
-/// Count the outcomes of the orders that bulk work replayed
+/// Count the outcomes of the orders that a bulk action replayed
 ///
 /// A request reads a limited number of records; `next` leads to the next page.
 #[utoipa::path(
     get, path = "/v1/admin/dead/bulk/{number}/outcome", operation_id = "readOutcome", tag = "admin",
-    params(("number" = u64, Path, description = "Number of the bulk work."), OutcomeQuery),
+    params(("number" = u64, Path, description = "Number of the bulk action."), OutcomeQuery),
     responses((status = 200, body = ReplayOutcome, description = "The current counts."), OutcomeProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
@@ -125,7 +125,7 @@ impl ReplayOutcome {
     }
 }
 
-/// Whether the bulk work may have selected the order. The former cause of the dead letter is not on record.
+/// Whether the bulk action may have selected the order. The former cause of the dead letter is not on record.
 fn is_of(document: &BulkDocument, order: &Order) -> bool {
     let DeadLetterFilter { kind, site, tenant, .. } = &document.filter;
     let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
@@ -133,7 +133,7 @@ fn is_of(document: &BulkDocument, order: &Order) -> bool {
     order.born < document.begun && is(kind, &terms.kind) && is(site, &terms.site) && is(tenant, &terms.tenant)
 }
 
-/// Whether the order was replayed during the bulk work and not placed again since. A long timeline leaves out entries in its middle;
+/// Whether the order was replayed during the bulk action and not placed again since. A long timeline leaves out entries in its middle;
 /// then the start of the current life decides.
 fn is_replayed_by(document: &BulkDocument, order: &Order) -> bool {
     let last = order.timeline.entries.iter().rev().find_map(|entry| match entry.event {

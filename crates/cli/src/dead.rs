@@ -30,7 +30,7 @@ Examples:
   quittance dead replay --all --dry-run      how many, and what it would cost
   quittance dead replay --site shop.example.org --rate 20/s --yes
   quittance dead replay --resume     resume after an interruption
-  quittance dead stop                stop bulk work; what is done stays done
+  quittance dead stop                stop a bulk action; what is done stays done
   quittance dead export --out dead.jsonl && quittance dead import dead.jsonl
   quittance dead list --json | jq -r '.[].key'
 
@@ -54,7 +54,7 @@ Exit codes:
   1  no such dead letter, a replayed order failed or died again, or its record
      cannot be read
   2  the command was not understood, the key matches more than one dead letter,
-     or the bulk work is large and needs --yes
+     or the bulk action is large and needs --yes
   3  the result could not be written
   4  the configuration is wrong
   5  the store cannot be opened or used
@@ -93,9 +93,9 @@ enum DeadCommand {
     Replay(ManyArgs),
     /// Drop dead letters for good
     Drop(ManyArgs),
-    /// Stop bulk work; what is done stays done
+    /// Stop a bulk action; what is done stays done
     Stop {
-        /// Number of the bulk work, from --json [default: all bulk work in progress]
+        /// Number of the bulk action, from --json [default: all bulk actions in progress]
         #[arg(value_name = "NUMBER")]
         number: Option<u64>,
         /// Print one JSON line for each
@@ -147,10 +147,10 @@ struct ManyArgs {
     /// Do not ask for confirmation
     #[arg(long, conflicts_with = "keys")]
     yes: bool,
-    /// Resume bulk work that is not finished
+    /// Resume the bulk actions that are not finished
     #[arg(long, conflicts_with_all = ["keys", "all", "dry_run"])]
     resume: bool,
-    /// Print one JSON line for each named key; for bulk work, one summary line
+    /// Print one JSON line for each named key; for a bulk action, one summary line
     #[arg(long)]
     json: bool,
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_secs(1);
 const DAEMON_LOOK: Duration = Duration::from_secs(2);
 
-/// The outcomes of all orders of this bulk work with this status. A response covers a limited number of records.
+/// The outcomes of all orders of this bulk action with this status. A response covers a limited number of records.
 pub(super) async fn read(client: &ApiClient, bulk: u64, status: &str) -> Result<ReplayOutcome, CliError> {
     let path = format!("/v1/admin/dead/bulk/{bulk}/outcome?status={status}");
     let (mut sum, mut after) = (ReplayOutcome::default(), String::new());

@@ -1,4 +1,4 @@
-//! Bulk work: first the estimated cost, then a question, then the work. It is recorded in the store, so it continues after a crash.
+//! Bulk actions: first the estimated cost, then a question, then the work. An action is recorded in the store, so it continues after a crash.
 
 use super::await_replays::{self, is_accepted, settle};
 use super::cost::Cost;
@@ -26,7 +26,7 @@ pub(super) struct Many {
     pub(super) as_json: bool,
 }
 
-/// Bulk work that was begun before, sorted by start.
+/// Bulk actions that were begun before, sorted by start.
 #[derive(Default)]
 struct Begun {
     numbers: Vec<u64>,
@@ -128,11 +128,11 @@ impl Many {
     pub(super) async fn carry_out(&self, client: &ApiClient, is_resumed: bool) -> Result<Exit, CliError> {
         let Begun { mut numbers, has_open } = self.begun(client, is_resumed).await?;
         if numbers.is_empty() && is_resumed {
-            output::tell("no bulk work is in progress\n");
+            output::tell("no bulk action is in progress\n");
             return Ok(Exit::Done);
         }
         if !numbers.is_empty() {
-            output::tell("resuming bulk work that was begun before\n");
+            output::tell("resuming the bulk actions that were begun before\n");
         }
         if !is_resumed && !has_open {
             let request = NewBulk { per_second: Some(self.rate), ..self.request() };
@@ -176,7 +176,7 @@ impl Many {
             return error;
         }
         let what = format!(
-            "{}; the bulk work is recorded in the store: `quittance dead {} --resume` resumes it, and so does the daemon when it runs again",
+            "{}; the bulk action is recorded in the store: `quittance dead {} --resume` resumes it, and so does the daemon when it runs again",
             error.what,
             self.verb()
         );
@@ -239,7 +239,7 @@ impl Many {
     }
 }
 
-/// Stops bulk work, or all of it if none is named. What is done stays done.
+/// Stops a bulk action, or all of them if none is named. What is done stays done.
 pub(super) async fn stop(client: &ApiClient, named: Option<u64>, as_json: bool) -> Result<Exit, CliError> {
     let numbers: Vec<u64> = match named {
         Some(named) => vec![named],
@@ -249,7 +249,7 @@ pub(super) async fn stop(client: &ApiClient, named: Option<u64>, as_json: bool) 
         }
     };
     if numbers.is_empty() {
-        output::tell("no bulk work is in progress\n");
+        output::tell("no bulk action is in progress\n");
     }
     for number in numbers {
         let bulk: Bulk = client.call(Method::DELETE, &format!("{BULK}/{number}")).await?;

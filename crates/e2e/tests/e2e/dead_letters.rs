@@ -203,9 +203,9 @@ fn a_refusal_is_reported_and_no_success_here_and_beside_a_daemon() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.out.contains("3 dead letters replayed; 0 were answered; 3 failed"), "{ran:?}");
         let again = sandbox.run(&["dead", "replay", "--resume"]);
-        assert!(again.must_succeed().err.contains("no bulk work is in progress"), "{again:?}");
+        assert!(again.must_succeed().err.contains("no bulk action is in progress"), "{again:?}");
         let stopped = sandbox.run(&["dead", "stop"]);
-        assert!(stopped.must_succeed().err.contains("no bulk work is in progress"), "{stopped:?}");
+        assert!(stopped.must_succeed().err.contains("no bulk action is in progress"), "{stopped:?}");
     }
 }
 

@@ -67,8 +67,8 @@ codes! {
         "The order may have been removed some time after its end, or it belongs to another tenant.";
     UnknownPool "unknown_pool" 404 "Pool not found",
         "GET /v1/pools lists the pools.";
-    UnknownBulk "unknown_bulk" 404 "Bulk work not found",
-        "GET /v1/admin/dead/bulk lists bulk work in progress and of the last day.";
+    UnknownBulk "unknown_bulk" 404 "Bulk action not found",
+        "GET /v1/admin/dead/bulk lists the bulk actions in progress and those of the last day.";
     UnknownAlert "unknown_alert" 404 "Alert not found",
         "GET /v1/admin/alerts lists active alerts and those of the last day.";
     MethodNotAllowed "method_not_allowed" 405 "Method not allowed",
