@@ -32,11 +32,10 @@ enum Whose {
     Lost(Option<u32>),
 }
 
-/// One poll for each task that was sent before `sent_before` and not polled since `asked_before`.
+/// One poll for each task that was not known to be unsolved at `asked_before` or later: neither sent nor polled since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EvidenceRound {
     at: Timestamp,
-    sent_before: Timestamp,
     asked_before: Timestamp,
     whose: Whose,
     /// How far it has come, if there was no room for all of them.
@@ -71,20 +70,21 @@ impl Rounds {
         }
     }
 
-    /// An outage of this node ended now. It counts for `skew` more by the clocks of other nodes.
+    /// An outage of this node ended now. It counts for `skew` more, because another node's clock may be ahead, and so it
+    /// counts for tasks that were sent in that time, too.
     pub(crate) fn plan_for_all(&mut self, ended: Timestamp, skew: Duration) {
         let at = ended + skew;
-        self.plan(EvidenceRound { at, sent_before: ended, asked_before: at, whose: Whose::All, after: None });
+        self.plan(EvidenceRound { at, asked_before: at, whose: Whose::All, after: None });
     }
 
     pub(crate) fn plan_for_lost(&mut self, lost: Vec<NodeLoss>, now: Timestamp, skew: Duration) {
         for NodeLoss { address, routed_until } in lost {
             let whose = Whose::Lost(address);
-            self.plan(EvidenceRound { at: now, sent_before: now, asked_before: now, whose, after: None });
+            self.plan(EvidenceRound { at: now, asked_before: now, whose, after: None });
             // Until then a callback may have gone to the dead node, and get no answer.
             if let Some(ended) = routed_until.filter(|ended| *ended + skew > now) {
                 let at = ended + skew;
-                self.plan(EvidenceRound { at, sent_before: ended, asked_before: at, whose, after: None });
+                self.plan(EvidenceRound { at, asked_before: at, whose, after: None });
             }
         }
     }
@@ -211,7 +211,7 @@ impl Engine {
             }
         };
         // Another node may have polled since.
-        let was_missed = attempt.sent < round.sent_before && attempt.unsolved_at < round.asked_before;
+        let was_missed = attempt.unsolved_at < round.asked_before;
         (is_meant && was_missed && poll_at > now + DUE_SOON).then_some((number, attempt, task))
     }
 }

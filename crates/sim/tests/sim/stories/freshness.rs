@@ -2,10 +2,10 @@
 
 use crate::stories::provider::token;
 use crate::stories::world::{
-    StoryCaller, StoryNode, StoryWorld, recaptcha, turnstile, world, world_with_callbacks,
+    StoryCaller, StoryNode, StoryWorld, recaptcha, turnstile, world, world_with, world_with_callbacks,
 };
 use quittance_engine::{CallbackOutcome, Outcome};
-use quittance_lifecycle::{CallbackResult, Money, Origin, Payload, Phase, ProviderAnswer};
+use quittance_lifecycle::{CallbackResult, Money, Origin, Payload, Phase, Policy, ProviderAnswer};
 use std::time::Duration;
 
 /// Trap: a finished order whose record outlived its token. As long as the answer keeps its margin a placement is a
@@ -265,4 +265,25 @@ fn a_task_is_polled_once_after_a_restart_so_that_its_answer_is_dated_from_later(
         world.moment(45_000),
         "its callback came after 50 s, and providers call within 5 s"
     );
+}
+
+/// Trap: on a shared store, the time before the start counts for as much longer as clocks can differ. An order that was
+/// submitted in these seconds was not polled, and its answer counted from its submit.
+#[test]
+fn an_answer_that_is_submitted_right_after_the_start_is_dated_from_its_callback_on_a_shared_store_too() {
+    let shared = Policy { callbacks: true, clock_skew: Duration::from_secs(4), ..Policy::DEFAULT };
+    for after_the_start_ms in [0, 1, 1_000, 3_999, 4_000, 4_001] {
+        let world = world_with(shared, 1);
+        let node = world.node();
+        world.provider.solves("site", 3_600);
+        world.after_ms(after_the_start_ms);
+        let caller = node.asks(recaptcha("site"));
+        world.after(40);
+        let address = world.provider.last_submit("site").callback().to_owned();
+        node.hears(&address, CallbackResult::Answered(token("token-1"))).expect("safe");
+        world.after(1);
+        let order = node.reads(caller.key());
+        let Phase::Solved { answer, .. } = &order.phase else { panic!("{}", order.phase.name()) };
+        assert_eq!(answer.earliest, world.moment(after_the_start_ms + 35_000), "{after_the_start_ms} ms");
+    }
 }
