@@ -23,7 +23,6 @@ use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Draft, Timestamp};
 use quittance_ports::moment::rfc3339;
 use quittance_ports::{Demand, Goal, LevelView, PoolDocument, PoolSpec};
-use quittance_telemetry::money::spent_this_hour;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -175,7 +174,7 @@ impl ShownPool {
             Goal::Served { permille } => (Some(f64::from(permille) / 1000.0), None),
             Goal::Fixed { size } => (None, Some(size)),
         };
-        let spent = spent_this_hour(&document.spent, now);
+        let spent = document.spent.in_hour_of(now);
         Self {
             name: spec.name.clone(),
             tenant: spec.tenant.clone(),
@@ -204,7 +203,7 @@ impl ShownPool {
             },
             price: price.map(decimal),
             currency: currency.clone(),
-            stopped: pool.stopped_by_price().or_else(|| pool.stopped_by_loss(now)),
+            stopped: pool.stopped(now),
             usable_ms: millis(*usable),
             kept_here: *is_kept_here,
         }

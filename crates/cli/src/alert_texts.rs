@@ -3,6 +3,7 @@
 use crate::Cli;
 use clap::Parser;
 use quittance_lifecycle::{Counters, Money, Timestamp};
+use quittance_ports::Spent;
 use quittance_telemetry::alert::{
     AlertEngine, DeadLetterReading, Health, Node, Pool, Readings, Rule, Thresholds,
 };
@@ -14,13 +15,12 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         name: "warm".into(),
         is_on: true,
         budget: Some(Money(1000)),
-        spent_this_hour: Money(1000),
-        unpriced: 0,
+        spent: Spent { money: Money(1000), refills: 1, ..Spent::default() },
+        stopped: None,
         price: None,
         level: 4,
         fresh: 0,
         missed: second,
-        is_spent_incomplete: false,
     };
     let counts = Counters {
         dead: second,

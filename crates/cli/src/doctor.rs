@@ -127,15 +127,16 @@ fn prices(config: &Config) -> Vec<Finding> {
     [source].into_iter().chain(stopped.map(|what| Finding::new("prices", State::Bad, what))).collect()
 }
 
-/// Pools that were set by hand and whose budget meets a price that is not known, if the store or the daemon that has it can be asked.
+/// Pools that buy nothing because a price or what they have spent is not known, if the store or the daemon that has it can be asked.
+/// What `prices` has found in the configuration is not repeated.
 async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
     let Ok(client) = ApiClient::find(config, environment).await else { return Vec::new() };
     let pools = pool::list(&client).await.unwrap_or_default();
     client.close().await;
-    let configured = |name: &str| config.pools.iter().any(|pool| pool.name == name);
+    let known = config.budgets_without_price();
     let stopped = |pool: ShownPool| {
         let what = format!("pool `{}`: {}", pool.name, pool.stopped?);
-        (!configured(&pool.name)).then(|| Finding::new("prices", State::Bad, what))
+        (!known.contains(&what)).then(|| Finding::new("prices", State::Bad, what))
     };
     pools.into_iter().filter_map(stopped).collect()
 }

@@ -17,7 +17,7 @@ use quittance_lifecycle::{Draft, Money, Reuse, Slot, Target, Terms, Timestamp};
 use quittance_ports::document::POOL_NAME_BYTES_MAX;
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
-    Demand, DocumentWritten, Members, NodeStatus, PoolDocument, PoolSpec, SharedDocument, StoreError,
+    Demand, DocumentWritten, Members, NodeStatus, PoolDocument, PoolSpec, SharedDocument, Spent, StoreError,
     StoredDocument, TrustDocument, Version,
 };
 use quittance_ports::{Goal, SIZE_MAX};
@@ -80,21 +80,31 @@ pub struct PoolView {
 }
 
 impl PoolView {
-    /// Why the pool buys nothing although its budget is not used up.
+    /// Why the pool buys nothing in the hour of `now`, although its budget is not known to be used up.
     #[must_use]
-    pub fn stopped_by_price(&self) -> Option<String> {
-        let spec = &self.document.spec;
-        let is_stopped = spec.is_on && spec.budget.is_some() && self.price.is_none();
-        is_stopped.then(|| price_not_known(&spec.kind))
+    pub fn stopped(&self, now: Timestamp) -> Option<String> {
+        self.stopped_by_price(now).or_else(|| self.stopped_by_loss(now))
     }
 
-    /// Why the pool buys nothing in the hour of `now`: what it has spent in that hour is not known.
+    /// Why the pool buys nothing in the hour of `now`: the price of the next answer, or of one that it has bought in that
+    /// hour, is not known.
     #[must_use]
-    pub fn stopped_by_loss(&self, now: Timestamp) -> Option<String> {
-        let spec = &self.document.spec;
-        let spent = budget::this_hour(self.document.spent, now);
-        let is_stopped = spec.is_on && spec.budget.is_some() && spent.is_incomplete;
-        is_stopped.then(|| spending_not_known(spent.hour))
+    pub fn stopped_by_price(&self, now: Timestamp) -> Option<String> {
+        let spec = self.with_budget()?;
+        match self.price {
+            None => Some(price_not_known(&spec.kind)),
+            Some(_) => prices_not_known(&self.document.spent.in_hour_of(now)),
+        }
+    }
+
+    /// Why the pool buys nothing in the hour of `now`: the store forgot what it has spent in that hour.
+    fn stopped_by_loss(&self, now: Timestamp) -> Option<String> {
+        let spent = self.document.spent.in_hour_of(now);
+        self.with_budget().filter(|_| spent.is_incomplete).map(|_| spending_not_known(spent.hour))
+    }
+
+    fn with_budget(&self) -> Option<&PoolSpec> {
+        Some(&self.document.spec).filter(|spec| spec.is_on && spec.budget.is_some())
     }
 }
 
@@ -337,10 +347,21 @@ pub fn price_not_known(kind: &str) -> String {
 /// Why a pool with a budget buys nothing in this hour after the store forgot, and when it buys again.
 #[must_use]
 pub fn spending_not_known(hour: u64) -> String {
+    format!("the store forgot what it has spent in this hour, {}", budget_counts_as_spent(hour))
+}
+
+/// Why a pool with a budget buys nothing in this hour: nothing says what some of its refills cost.
+fn prices_not_known(spent: &Spent) -> Option<String> {
+    let rest = || budget_counts_as_spent(spent.hour);
+    (spent.without_price > 0).then(|| {
+        format!("the price of {} of its refills in this hour is not known, {}", spent.without_price, rest())
+    })
+}
+
+fn budget_counts_as_spent(hour: u64) -> String {
     let next = (hour % 24 + 1) % 24;
     format!(
-        "the store forgot what it has spent in this hour, so its budget counts as spent: it buys nothing until {next:02}:00 UTC; \
-         to buy now, set it without a budget"
+        "so its budget counts as spent: it buys nothing until {next:02}:00 UTC; to buy now, set it without a budget"
     )
 }
 

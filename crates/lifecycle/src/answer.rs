@@ -6,6 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use core::fmt;
+use core::ops::AddAssign;
 use core::time::Duration;
 
 /// Millionths of the unit of the account's currency, which the node's settings name. Floats are never used for money.
@@ -13,6 +14,13 @@ use core::time::Duration;
 pub struct Money(pub u64);
 
 /// As a decimal with no more places than it needs, such as `0.00299`, without the currency.
+/// A sum that is too large for the type stays at the largest amount.
+impl AddAssign for Money {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(micros) = self;
@@ -70,7 +78,7 @@ impl PriceSum {
     }
 }
 
-impl core::ops::AddAssign for PriceSum {
+impl AddAssign for PriceSum {
     fn add_assign(&mut self, other: Self) {
         self.sum = Money(self.sum.0.saturating_add(other.sum.0));
         self.unpriced = self.unpriced.saturating_add(other.unpriced);

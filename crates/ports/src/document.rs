@@ -94,6 +94,8 @@ pub struct PriceBasis {
     pub since: Timestamp,
 }
 
+const HOUR_MS: u64 = 3_600_000;
+
 /// What a pool has set out to spend in an hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
@@ -101,8 +103,12 @@ pub struct Spent {
     pub hour: u64,
     pub money: Money,
     pub refills: u64,
-    /// Refills of which no price was known: they are not in `money`.
+    /// Refills whose price is not known: they are not in `money`.
     pub unpriced: u64,
+    /// What some of the `unpriced` are expected to have cost: a price was known when they were ordered.
+    pub expected: Money,
+    /// The rest of the `unpriced`: nothing says what they cost, so nobody knows what is left of a budget.
+    pub without_price: u64,
     /// The store forgot, and in this hour more may have been spent than this.
     pub is_incomplete: bool,
 }
@@ -115,7 +121,15 @@ impl PoolDocument {
             spec,
             generations: Vec::new(),
             first_generation: at.as_millis(),
-            spent: Spent { hour: 0, money: Money(0), refills: 0, unpriced: 0, is_incomplete: false },
+            spent: Spent {
+                hour: 0,
+                money: Money(0),
+                refills: 0,
+                unpriced: 0,
+                expected: Money(0),
+                without_price: 0,
+                is_incomplete: false,
+            },
             reserved: BTreeMap::new(),
             price: None,
             basis: PriceBasis { digest: 0, since: at },
@@ -140,7 +154,14 @@ impl PoolDocument {
     pub fn in_currency(mut self, currency: &str) -> Self {
         if self.currency != currency {
             if !self.currency.is_empty() {
-                self.spent = Spent { money: Money(0), unpriced: self.spent.refills, ..self.spent };
+                let refills = self.spent.refills;
+                self.spent = Spent {
+                    money: Money(0),
+                    unpriced: refills,
+                    expected: Money(0),
+                    without_price: refills,
+                    ..self.spent
+                };
                 self.reserved.values_mut().for_each(|reserved| reserved.price = None);
                 self.price = None;
             }
@@ -151,6 +172,19 @@ impl PoolDocument {
 }
 
 impl Spent {
+    /// The hour of a moment, counted from 1970, in UTC.
+    #[must_use]
+    pub const fn hour_of(at: Timestamp) -> u64 {
+        at.as_millis() / HOUR_MS
+    }
+
+    /// What was spent in the hour of `now`: what was spent in an earlier hour does not count.
+    #[must_use]
+    pub fn in_hour_of(self, now: Timestamp) -> Self {
+        let hour = Self::hour_of(now);
+        if self.hour == hour { self } else { Self { hour, ..Self::default() } }
+    }
+
     #[must_use]
     pub const fn sum(&self) -> PriceSum {
         PriceSum { sum: self.money, unpriced: self.unpriced }

@@ -2,7 +2,7 @@
 //! providers and of described kinds, so no caller can increase their number.
 
 use crate::latencies::{BUCKETS_S, Latencies};
-use crate::money::{in_currency, spent_this_hour};
+use crate::money::in_currency;
 use crate::monitor::{Monitor, MonitorSources};
 use crate::trace::Traces;
 use quittance_engine::{Engine, PoolView, ProviderState};
@@ -70,10 +70,10 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// A pool, and what it has spent in this hour.
-type PoolState = (PoolView, PriceSum);
+/// A pool, what it has spent in this hour, and whether a price that is not known stops it.
+type PoolState = (PoolView, PriceSum, bool);
 
-fn level((pool, _): &PoolState) -> Option<&LevelView> {
+fn level((pool, ..): &PoolState) -> Option<&LevelView> {
     pool.document.level.as_ref()
 }
 
@@ -86,7 +86,7 @@ const fn counter<T>(name: &'static str, help: &'static str, value: fn(&T) -> Opt
 }
 
 const POOL_METRICS: &[Metric<PoolState>] = &[
-    gauge("quittance_pool_enabled", "1 if the pool is on.", |(pool, _)| {
+    gauge("quittance_pool_enabled", "1 if the pool is on.", |(pool, ..)| {
         Some(f64::from(u8::from(pool.document.spec.is_on)))
     }),
     gauge("quittance_pool_level", "Target size of the pool: answers in stock or ordered.", |pool| {
@@ -107,19 +107,19 @@ const POOL_METRICS: &[Metric<PoolState>] = &[
     gauge(
         "quittance_pool_spent_micros",
         "Planned spending of the pool in this hour (UTC) at known prices, in millionths; absent if no price is known.",
-        |(_, spent)| spent.known().map(|spent| spent.0 as f64),
+        |(_, spent, _)| spent.known().map(|spent| spent.0 as f64),
     ),
     gauge(
         "quittance_pool_unpriced",
         "Refills of this hour (UTC) whose price is not known; they are not in the spending.",
-        |(_, spent)| Some(spent.unpriced as f64),
+        |(_, spent, _)| Some(spent.unpriced as f64),
     ),
     gauge(
         "quittance_pool_price_not_known",
-        "1 if the pool has a budget but buys nothing, because the price of an answer is not known.",
-        |(pool, _)| Some(f64::from(u8::from(pool.stopped_by_price().is_some()))),
+        "1 if the pool has a budget but buys nothing, because the price of the next answer, or of one that it bought in this hour (UTC), is not known.",
+        |(_, _, is_stopped)| Some(f64::from(u8::from(*is_stopped))),
     ),
-    gauge("quittance_pool_budget_micros", "Budget of the pool per hour, in millionths.", |(pool, _)| {
+    gauge("quittance_pool_budget_micros", "Budget of the pool per hour, in millionths.", |(pool, ..)| {
         pool.document.spec.budget.map(|budget| budget.0 as f64)
     }),
 ];
@@ -137,8 +137,9 @@ const DEMAND_METRICS: &[Metric<Demand>] = &[
 
 fn pool_states(pools: Vec<PoolView>, now: Timestamp) -> Vec<(String, PoolState)> {
     let states = pools.into_iter().map(|pool| {
-        let spent = spent_this_hour(&pool.document.spent, now).sum();
-        (pool.document.spec.name.clone(), (pool, spent))
+        let spent = pool.document.spent.in_hour_of(now).sum();
+        let is_stopped = pool.stopped_by_price(now).is_some();
+        (pool.document.spec.name.clone(), (pool, spent, is_stopped))
     });
     states.collect()
 }

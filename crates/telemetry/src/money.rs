@@ -1,11 +1,9 @@
 //! What follows from the usage about money: the mean price of an answer, and what was saved because an answer was not bought again.
 //! Pure sums, described in docs/usage.md, and never too high.
 
-use quittance_lifecycle::{Counters, Money, PriceSum, Timestamp, currency_of, is_in_another_currency};
-use quittance_ports::{Spent, UsageRow};
+use quittance_lifecycle::{Counters, Money, PriceSum, currency_of, is_in_another_currency};
+use quittance_ports::UsageRow;
 use std::collections::BTreeMap;
-
-const HOUR_MS: u64 = 3600 * 1000;
 
 /// Usage for a node whose money is in `currency`: every count stays, and amounts that were counted in another currency are not known.
 #[must_use]
@@ -64,13 +62,6 @@ pub fn saved(usage: &[(UsageRow, Counters)]) -> PriceSum {
     let mut all = PriceSum::default();
     savings(usage).into_iter().for_each(|saved| all += saved);
     all
-}
-
-/// A pool's spending in the current hour: what was spent in an earlier hour does not count.
-#[must_use]
-pub fn spent_this_hour(spent: &Spent, now: Timestamp) -> Spent {
-    let hour = now.as_millis() / HOUR_MS;
-    if spent.hour == hour { *spent } else { Spent { hour, ..Spent::default() } }
 }
 
 #[cfg(test)]

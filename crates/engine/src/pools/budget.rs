@@ -3,18 +3,11 @@
 //! been charged stays counted.
 
 use super::local::LocalPool;
-use super::{price_not_known, spending_not_known};
+use super::{price_not_known, prices_not_known, spending_not_known};
 use crate::Engine;
 use quittance_lifecycle::{Attempt, Money, Order, Phase, PriceSum, Terms, Timestamp};
 use quittance_ports::{PoolDocument, PriceBasis, Reservation, Spent};
 use sha2::{Digest, Sha256};
-
-const HOUR_MS: u64 = 3_600_000;
-
-/// The hour of a moment, counted from 1970, in UTC.
-pub(super) const fn hour_of(at: Timestamp) -> u64 {
-    at.as_millis() / HOUR_MS
-}
 
 /// How many refills the budget of a pool allows now, and what to say if that is fewer than are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,15 +23,9 @@ pub(super) fn price(document: &PoolDocument, basis: u64, list_price: Option<Mone
     document.price.filter(|_| document.basis.digest == basis).or(list_price)
 }
 
-/// What was spent in the hour of `now`.
-pub(super) fn this_hour(spent: Spent, now: Timestamp) -> Spent {
-    let hour = hour_of(now);
-    if spent.hour == hour { spent } else { Spent { hour, ..Spent::default() } }
-}
-
 /// Whether the pool has set out to spend anything in the hour of `now`, or may have.
 pub(super) fn has_spent(document: &PoolDocument, now: Timestamp) -> bool {
-    let spent = this_hour(document.spent, now);
+    let spent = document.spent.in_hour_of(now);
     spent.is_incomplete || is_any(spent)
 }
 
@@ -54,7 +41,7 @@ pub(super) fn remember(
     is_complete: bool,
     now: Timestamp,
 ) -> PoolDocument {
-    let (here, ours) = (this_hour(stored.spent, now), this_hour(known.spent, now));
+    let (here, ours) = (stored.spent.in_hour_of(now), known.spent.in_hour_of(now));
     let is_more = ours.money > here.money || ours.refills > here.refills || ours.unpriced > here.unpriced;
     let is_behind = is_more || !is_continued_by(known, stored);
     let is_incomplete = if is_complete {
@@ -69,6 +56,8 @@ pub(super) fn remember(
         money: here.money.max(ours.money),
         refills: here.refills.max(ours.refills),
         unpriced: here.unpriced.max(ours.unpriced),
+        expected: here.expected.max(ours.expected),
+        without_price: here.without_price.max(ours.without_price),
         is_incomplete,
     };
     next.generations.resize(stored.generations.len().max(known.generations.len()), 0);
@@ -112,7 +101,7 @@ impl LocalPool {
     /// Brings a document up to now: another hour begins with nothing spent, and a price that was learned under other
     /// circumstances is forgotten.
     pub(super) fn bring_up_to_date(&self, document: &mut PoolDocument, now: Timestamp) {
-        document.spent = this_hour(document.spent, now);
+        document.spent = document.spent.in_hour_of(now);
         if document.basis.digest != self.basis {
             document.price = None;
             document.basis = PriceBasis { digest: self.basis, since: now };
@@ -153,8 +142,11 @@ impl LocalPool {
         if document.spent.is_incomplete {
             return Affordable::Refills(0, spending_not_known(document.spent.hour));
         }
-        let Spent { money: Money(spent), unpriced, .. } = document.spent;
-        let left = budget.0.saturating_sub(spent).saturating_sub(price.0.saturating_mul(unpriced));
+        if let Some(words) = prices_not_known(&document.spent) {
+            return Affordable::Refills(0, words);
+        }
+        let Spent { money: Money(spent), expected: Money(expected), .. } = document.spent;
+        let left = budget.0.saturating_sub(spent).saturating_sub(expected);
         // A price of 0 comes from the provider or the operator: such answers are free.
         let refills =
             left.checked_div(price.0).and_then(|refills| u32::try_from(refills).ok()).unwrap_or(u32::MAX);
@@ -169,17 +161,23 @@ impl LocalPool {
     /// Counts a refill that is about to be ordered.
     pub(super) fn reserve(&self, document: &mut PoolDocument, place: usize) {
         let price = self.price(document);
-        count(&mut document.spent, price);
+        match price {
+            Some(price) => document.spent.money += price,
+            None => count_unpriced(&mut document.spent, 1, None),
+        }
         document.spent.refills = document.spent.refills.saturating_add(1);
         let place = u32::try_from(place).unwrap_or(u32::MAX);
         document.reserved.insert(place, Reservation { hour: document.spent.hour, price });
     }
 }
 
-fn count(spent: &mut Spent, price: Option<Money>) {
-    let mut sum = spent.sum();
-    sum.add(price);
-    (spent.money, spent.unpriced) = (sum.sum, sum.unpriced);
+/// Counts refills whose price is not known, each at what it was expected to cost, if that was known.
+fn count_unpriced(spent: &mut Spent, refills: u64, expected: Option<Money>) {
+    spent.unpriced = spent.unpriced.saturating_add(refills);
+    match expected {
+        Some(Money(price)) => spent.expected += Money(price.saturating_mul(refills)),
+        None => spent.without_price = spent.without_price.saturating_add(refills),
+    }
 }
 
 /// A refill is over, or was never placed (`None`): what it really cost takes the place of what was expected. An hour
@@ -191,13 +189,19 @@ pub(super) fn settle(document: &mut PoolDocument, place: usize, order: Option<&O
     if reserved.hour != document.spent.hour {
         return;
     }
-    let mut expected = PriceSum::default();
-    expected.add(reserved.price);
-    let mut sum = document.spent.sum().since(&expected);
-    if let Some(order) = order {
-        sum += order.spent_in(&document.currency);
+    let spent = &mut document.spent;
+    match reserved.price {
+        Some(Money(price)) => spent.money = Money(spent.money.0.saturating_sub(price)),
+        None => {
+            spent.unpriced = spent.unpriced.saturating_sub(1);
+            spent.without_price = spent.without_price.saturating_sub(1);
+        }
     }
-    (document.spent.money, document.spent.unpriced) = (sum.sum, sum.unpriced);
+    if let Some(order) = order {
+        let PriceSum { sum, unpriced } = order.spent_in(&document.currency);
+        spent.money += sum;
+        count_unpriced(spent, unpriced, reserved.price);
+    }
     let is_bought =
         |attempt: &Attempt| attempt.made_for.is_none() && (attempt.accepted || attempt.may_be_charged());
     if !order.is_some_and(|order| order.attempts.iter().any(is_bought)) {

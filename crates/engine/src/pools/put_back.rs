@@ -5,7 +5,7 @@
 //! What a pool has spent is put back with it. Only the node that refills a pool is sure to know all of it. If no such
 //! node is there, the budget of this hour counts as spent.
 
-use super::budget::{hour_of, is_continued_by, remember, this_hour};
+use super::budget::{is_continued_by, remember};
 use super::{Pools, WRITES_MAX};
 use crate::{Engine, lock};
 use quittance_lifecycle::Timestamp;
@@ -151,8 +151,8 @@ impl Engine {
         self.note_lost_spending();
         for stored in self.world.membership.documents().await? {
             let mark = |there: Option<&SharedDocument>, now| match there {
-                Some(SharedDocument::Pool(pool)) if !this_hour(pool.spent, now).is_incomplete => {
-                    let spent = Spent { is_incomplete: true, ..this_hour(pool.spent, now) };
+                Some(SharedDocument::Pool(pool)) if !pool.spent.in_hour_of(now).is_incomplete => {
+                    let spent = Spent { is_incomplete: true, ..pool.spent.in_hour_of(now) };
                     Some(SharedDocument::Pool(PoolDocument { spent, ..pool.clone() }))
                 }
                 _ => None,
@@ -165,15 +165,15 @@ impl Engine {
     /// The store forgot while this node was not at work: what a pool that is set in this hour, and that the store does
     /// not know, spent before is not known.
     pub fn note_lost_spending(&self) {
-        self.spending_lost_in.store(hour_of(self.now()), Ordering::Relaxed);
+        self.spending_lost_in.store(Spent::hour_of(self.now()), Ordering::Relaxed);
     }
 
     /// A pool that the store does not know and that is set now.
     pub(super) fn new_pool(&self, spec: PoolSpec) -> PoolDocument {
         let now = self.now();
         let mut document = PoolDocument::new(spec, now);
-        if self.spending_lost_in.load(Ordering::Relaxed) == hour_of(now) {
-            document.spent = Spent { is_incomplete: true, ..this_hour(document.spent, now) };
+        if self.spending_lost_in.load(Ordering::Relaxed) == Spent::hour_of(now) {
+            document.spent = Spent { is_incomplete: true, ..document.spent.in_hour_of(now) };
         }
         document
     }
@@ -184,7 +184,7 @@ impl KnownDocument {
     fn put_back(&self, there: Option<&SharedDocument>, now: Timestamp) -> Option<SharedDocument> {
         match (there, &self.stored.document) {
             (None, SharedDocument::Pool(pool)) => {
-                let mut spent = this_hour(pool.spent, now);
+                let mut spent = pool.spent.in_hour_of(now);
                 spent.is_incomplete |= !self.is_complete;
                 // An order that was forgotten may have been charged: what was counted for it stays counted.
                 let reserved = BTreeMap::new();
@@ -193,7 +193,7 @@ impl KnownDocument {
             (None, other) => Some(other.clone()),
             (Some(SharedDocument::Pool(there)), SharedDocument::Pool(pool)) => {
                 let next = remember(there, pool, self.is_complete, now);
-                let is_same = next == PoolDocument { spent: this_hour(there.spent, now), ..there.clone() };
+                let is_same = next == PoolDocument { spent: there.spent.in_hour_of(now), ..there.clone() };
                 (!is_same).then_some(SharedDocument::Pool(next))
             }
             // Another node was faster, and knows as much.
@@ -250,7 +250,7 @@ mod tests {
             is_on: true,
         };
         let money = Money(refills * 2_990);
-        let spent = Spent { hour: hour_of(NOW), money, refills, ..Spent::default() };
+        let spent = Spent { hour: Spent::hour_of(NOW), money, refills, ..Spent::default() };
         PoolDocument {
             spent,
             generations: generations.to_vec(),
@@ -280,7 +280,7 @@ mod tests {
         let complete = known(pool(2, &[8, 8]), true);
         let stale = known(pool(0, &[]), false);
         let mut reserving = pool(2, &[8, 8]);
-        reserving.reserved.insert(1, Reservation { hour: hour_of(NOW), price: Some(Money(2_990)) });
+        reserving.reserved.insert(1, Reservation { hour: Spent::hour_of(NOW), price: Some(Money(2_990)) });
         let put_back = known(reserving, true).put_back(None, NOW);
         let Some(SharedDocument::Pool(put_back)) = put_back else { panic!("it is put back") };
         assert!(put_back.reserved.is_empty(), "the order may be forgotten, and was paid for");
@@ -306,7 +306,7 @@ mod tests {
         }
         let spent = spent_after(Some(pool(2, &[8, 8])), &[stale]);
         assert_eq!((spent.refills, spent.is_incomplete), (2, false), "the store knows more");
-        let earlier = Spent { hour: hour_of(NOW) - 1, ..pool(2, &[]).spent };
+        let earlier = Spent { hour: Spent::hour_of(NOW) - 1, ..pool(2, &[]).spent };
         let spent = spent_after(None, &[known(PoolDocument { spent: earlier, ..pool(0, &[8, 8]) }, true)]);
         assert_eq!((spent.refills, spent.is_incomplete), (0, false), "another hour has begun");
     }

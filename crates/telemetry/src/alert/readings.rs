@@ -1,6 +1,7 @@
 //! What the monitor has read at one moment. A value that could not be read is absent and changes no alert.
 
 use quittance_lifecycle::{Counters, Money, Timestamp};
+use quittance_ports::Spent;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readings {
@@ -47,11 +48,10 @@ pub struct Pool {
     pub name: String,
     pub is_on: bool,
     pub budget: Option<Money>,
-    pub spent_this_hour: Money,
-    /// Refills of this hour whose price was not known: they are not in `spent_this_hour`.
-    pub unpriced: u64,
-    /// The store forgot, so more may have been spent in this hour.
-    pub is_spent_incomplete: bool,
+    /// What it has spent in this hour.
+    pub spent: Spent,
+    /// Why it buys nothing, if that is not because its budget is used up.
+    pub stopped: Option<String>,
     /// What the next refill costs, as far as it is known.
     pub price: Option<Money>,
     pub level: u32,

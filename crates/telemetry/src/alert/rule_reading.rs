@@ -200,26 +200,17 @@ impl Judge<'_> {
         let seen = pools.filter_map(|pool| {
             let budget = pool.budget.filter(|_| pool.is_on)?;
             let currency = &self.readings.currency;
-            if pool.price.is_none() {
-                let words = format!(
-                    "pool {} has a budget of {budget} {currency} an hour, and the price of an answer is not known: it buys nothing. \
-                     Set the price of its kind in the configuration ([prices]), or take its budget away",
-                    pool.name
-                );
-                return Some(RuleReading { subject: pool.name.clone(), level: AlertLevel::High, words });
-            }
-            if pool.is_spent_incomplete {
-                let words = format!(
-                    "the store forgot what pool {} has spent in this hour, so its budget of {budget} {currency} counts as spent: wait \
-                     for the next hour, or set the pool without a budget",
-                    pool.name
-                );
+            if let Some(stopped) = &pool.stopped {
+                let words = format!("pool {} has a budget of {budget} {currency} an hour: {stopped}", pool.name);
                 return Some(RuleReading { subject: pool.name.clone(), level: AlertLevel::High, words });
             }
             let part = |permille: u32| u128::from(budget.0) * u128::from(permille) / 1000;
-            // A refill whose price was not known counts as the next one does.
-            let assumed = pool.price.map_or(0, |price| u128::from(price.0) * u128::from(pool.unpriced));
-            let (spent, used_permille) = (u128::from(pool.spent_this_hour.0) + assumed, self.thresholds.budget_used_permille);
+            // What a price was known for when it was ordered counts at that price.
+            let mut sum = pool.spent.money;
+            sum += pool.spent.expected;
+            let about = if pool.spent.unpriced > 0 { "about " } else { "" };
+            let spent = u128::from(sum.0);
+            let used_permille = self.thresholds.budget_used_permille;
             // If less than one price is left, nothing is bought, whatever the threshold is.
             let price = pool.price.filter(|price| spent + u128::from(price.0) > u128::from(budget.0));
             let then = match price {
@@ -227,9 +218,8 @@ impl Judge<'_> {
                 None => "and then buys no more until the next".into(),
             };
             let words = format!(
-                "pool {} has spent {} of the {budget} {currency} that it may in this hour, {then}: raise its budget, or leave it",
-                pool.name,
-                PriceSum { sum: pool.spent_this_hour, unpriced: pool.unpriced }.words("")
+                "pool {} has spent {about}{sum} of the {budget} {currency} that it may in this hour, {then}: raise its budget, or leave it",
+                pool.name
             );
             let is_low = price.is_none() && spent < part(used_permille.saturating_sub(100));
             let level = level(price.is_some() || spent >= part(used_permille), is_low);

@@ -8,7 +8,6 @@ use super::{Monitor, MonitorState, marks};
 use crate::alert::{
     AlertChange, AlertEngine, DeadLetterReading, Health, Named, Node, Pool, Readings, Rule, Thresholds, words,
 };
-use crate::money::spent_this_hour;
 use quittance_engine::{Engine, ProviderState};
 use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::SILENT_AFTER;
@@ -337,15 +336,14 @@ impl Monitor {
         let pools = self.engine().pools_among(&state.reader.documents, &state.reader.members);
         let pools = pools.into_iter().map(|pool| {
             let (document, level) =
-                (pool.document, |level: &quittance_ports::LevelView| (level.size, level.fresh));
+                (&pool.document, |level: &quittance_ports::LevelView| (level.size, level.fresh));
             let (level, fresh) = document.level.as_ref().map(level).unwrap_or_default();
             Pool {
-                name: document.spec.name,
+                name: document.spec.name.clone(),
                 is_on: document.spec.is_on,
                 budget: document.spec.budget,
-                spent_this_hour: spent_this_hour(&document.spent, now).money,
-                unpriced: spent_this_hour(&document.spent, now).unpriced,
-                is_spent_incomplete: spent_this_hour(&document.spent, now).is_incomplete,
+                spent: document.spent.in_hour_of(now),
+                stopped: pool.stopped(now),
                 price: pool.price,
                 level,
                 fresh,

@@ -1,6 +1,7 @@
 //! When an alert is raised, when it is cleared, and that neither happens more often than the spans allow.
 
 use quittance_lifecycle::{Counters, Money, Timestamp};
+use quittance_ports::Spent;
 use quittance_telemetry::alert::{
     AlertChange, AlertEngine, DeadLetterReading, Health, Named, Node, Pool, Readings, Rule, Thresholds,
 };
@@ -194,21 +195,26 @@ fn answers_without_a_price_do_not_say_that_the_balance_lasts() {
 }
 
 #[test]
-fn a_refill_without_a_price_counts_against_its_budget_as_the_next_one_costs() {
+fn a_refill_without_a_price_counts_against_its_budget_at_what_it_was_expected_to_cost() {
     let mut post = Post::new(Thresholds::default());
     let pool = Pool {
         name: "warm".into(),
         is_on: true,
         budget: Some(Money(20_000)),
         price: Some(Money(2_990)),
-        spent_this_hour: Money(5_980),
-        unpriced: 4,
+        spent: Spent {
+            money: Money(5_980),
+            refills: 6,
+            unpriced: 4,
+            expected: Money(4 * 2_990),
+            ..Spent::default()
+        },
         ..Pool::default()
     };
     let heard = post.watch(0..100, |_| Readings { pools: Some(vec![pool.clone()]), ..well() });
     assert_eq!(heard, [(10, true, Rule::BudgetEnds)]);
     let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
-    assert!(words.contains("has spent at least 0.00598 of the 0.02 USD"), "{words}");
+    assert!(words.contains("has spent about 0.01794 of the 0.02 USD"), "{words}");
 }
 
 #[test]
@@ -249,9 +255,8 @@ fn a_pool_starves_only_while_callers_ask_for_what_it_does_not_have() {
             name: "warm".into(),
             is_on: true,
             budget: Some(Money(1_000)),
-            spent_this_hour: Money(spent),
-            unpriced: 0,
-            is_spent_incomplete: false,
+            spent: Spent { money: Money(spent), ..Spent::default() },
+            stopped: None,
             price: Some(Money(1)),
             level: 4,
             fresh,
@@ -266,22 +271,20 @@ fn a_pool_starves_only_while_callers_ask_for_what_it_does_not_have() {
     assert_eq!(post.watch(900..1000, |_| well()), [(960, false, Rule::BudgetEnds)], "the pool is gone");
 }
 
-/// What is not known is not zero: a budget without a price stops the pool, and that is reported.
+/// What is not known is not zero: a budget that meets a price that is not known stops the pool, and that is reported.
 #[test]
-fn a_budget_whose_price_is_not_known_is_reported_at_once() {
+fn a_pool_that_is_stopped_is_reported_at_once_with_the_reason() {
     let mut post = Post::new(Thresholds::default());
-    let pool = |price: Option<Money>| {
-        let budget = Some(Money(20_000));
-        let pool = Pool { name: "warm".into(), is_on: true, budget, price, ..Pool::default() };
+    let pool = |stopped: Option<&str>| {
+        let (budget, price) = (Some(Money(20_000)), stopped.is_none().then_some(Money(2_990)));
+        let stopped = stopped.map(str::to_owned);
+        let pool = Pool { name: "warm".into(), is_on: true, budget, price, stopped, ..Pool::default() };
         Readings { pools: Some(vec![pool]), ..well() }
     };
-    assert_eq!(post.watch(0..100, |_| pool(None)), [(10, true, Rule::BudgetEnds)]);
+    assert_eq!(post.watch(0..100, |_| pool(Some("the price is not known"))), [(10, true, Rule::BudgetEnds)]);
     let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
-    assert!(
-        words.contains("0.02 USD") && words.contains("not known") && words.contains("[prices]"),
-        "{words}"
-    );
-    assert_eq!(post.watch(100..300, |_| pool(Some(Money(2_990)))), [(160, false, Rule::BudgetEnds)]);
+    assert_eq!(words, "pool warm has a budget of 0.02 USD an hour: the price is not known");
+    assert_eq!(post.watch(100..300, |_| pool(None)), [(160, false, Rule::BudgetEnds)]);
 }
 
 #[test]
@@ -289,9 +292,8 @@ fn a_budget_that_does_not_pay_for_another_answer_is_at_its_end_wherever_the_bar_
     let mut post = Post::new(Thresholds::default());
     let pool = |spent: u64| {
         let (budget, price) = (Some(Money(20_000)), Some(Money(2_990)));
-        let spent_this_hour = Money(spent);
-        let pool =
-            Pool { name: "warm".into(), is_on: true, budget, price, spent_this_hour, ..Pool::default() };
+        let spent = Spent { money: Money(spent), ..Spent::default() };
+        let pool = Pool { name: "warm".into(), is_on: true, budget, price, spent, ..Pool::default() };
         Readings { pools: Some(vec![pool]), ..well() }
     };
     assert_eq!(post.watch(0..100, |_| pool(14_950)), [], "it buys one more");
@@ -299,22 +301,6 @@ fn a_budget_that_does_not_pay_for_another_answer_is_at_its_end_wherever_the_bar_
     let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
     assert!(words.contains("0.01794 of the 0.02 USD") && words.contains("0.00299 USD of another"), "{words}");
     assert_eq!(post.watch(200..300, |_| pool(0)), [(260, false, Rule::BudgetEnds)], "a new hour");
-}
-
-/// What was spent is not known: the budget counts as spent, and the alert says so.
-#[test]
-fn a_budget_whose_spending_the_store_forgot_raises_an_alert_until_the_next_hour() {
-    let mut post = Post::new(Thresholds::default());
-    let pool = |is_spent_incomplete: bool| {
-        let (budget, price) = (Some(Money(20_000)), Some(Money(2_990)));
-        let pool =
-            Pool { name: "warm".into(), is_on: true, budget, price, is_spent_incomplete, ..Pool::default() };
-        Readings { pools: Some(vec![pool]), ..well() }
-    };
-    assert_eq!(post.watch(0..100, |_| pool(true)), [(10, true, Rule::BudgetEnds)]);
-    let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
-    assert!(words.contains("0.02 USD") && words.contains("the store forgot"), "{words}");
-    assert_eq!(post.watch(100..300, |_| pool(false)), [(160, false, Rule::BudgetEnds)]);
 }
 
 #[test]
@@ -418,9 +404,13 @@ fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
         name: format!("pool{n}"),
         is_on: rng.roll(4) > 0,
         budget: Some(Money(1000)),
-        spent_this_hour: Money(rng.roll(1200)),
-        unpriced: rng.roll(3),
-        is_spent_incomplete: rng.roll(8) == 0,
+        spent: Spent {
+            money: Money(rng.roll(1200)),
+            unpriced: rng.roll(3),
+            expected: Money(rng.roll(900)),
+            ..Spent::default()
+        },
+        stopped: (rng.roll(8) == 0).then(|| "the store forgot".into()),
         price: Some(Money(rng.roll(300))),
         level: u32::try_from(rng.roll(3)).unwrap_or(0),
         fresh: u32::try_from(rng.roll(2)).unwrap_or(0),

@@ -139,6 +139,8 @@ impl Any {
                 money: Money(self.wide()),
                 refills: self.wide(),
                 unpriced: self.wide(),
+                expected: Money(self.wide()),
+                without_price: self.wide(),
                 is_incomplete: self.flag(),
             },
             first_generation: self.wide(),

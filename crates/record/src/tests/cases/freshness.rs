@@ -69,7 +69,15 @@ pub(super) fn node_statuses() -> Vec<(&'static str, AnyRecord)> {
 
 /// What came with prices that are not known.
 pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
-    let spent = Spent { hour: 472_222, money: Money(2990), refills: 3, unpriced: 2, is_incomplete: false };
+    let spent = Spent {
+        hour: 472_222,
+        money: Money(2990),
+        refills: 3,
+        unpriced: 2,
+        expected: Money(1450),
+        without_price: 1,
+        is_incomplete: false,
+    };
     let document = SharedDocument::Pool(PoolDocument { spent, ..shared::pool() });
     let reserved = [(0, None), (7, Some(Money(2990)))];
     let reserving = SharedDocument::Pool(PoolDocument {

@@ -89,7 +89,7 @@ pub(super) fn pool() -> PoolDocument {
         reserved: BTreeMap::new(),
         basis: PriceBasis::default(),
         currency: String::new(),
-        spent: Spent { hour: 472_222, money: Money(8970), refills: 3, unpriced: 0, is_incomplete: false },
+        spent: Spent { hour: 472_222, money: Money(8970), refills: 3, ..Spent::default() },
         price: Some(Money(2990)),
         asked_at: at(8),
         level: Some(LevelView {

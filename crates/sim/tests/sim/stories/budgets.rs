@@ -116,6 +116,18 @@ fn amounts_in_another_currency_are_not_relabelled() {
     drop(after.asks(turnstile("site").exclusive()));
     world.after(120);
     assert!(world.provider.taken() <= taken + 1, "only what a caller ordered");
+    after.kill();
+    // A price in the new currency says nothing about what was bought for the old one.
+    let priced = node(&world, |settings| {
+        settings.currency = "RUB".into();
+        settings.prices.insert("turnstile".into(), Money(PRICE));
+    });
+    set(&priced, with_budget(100 * PRICE));
+    let taken = world.provider.taken();
+    world.after(120);
+    assert_eq!(world.provider.taken(), taken, "it buys nothing more in this hour");
+    let stopped = pool_view(&priced).stopped(priced.engine.now()).expect("it is stopped");
+    assert!(stopped.contains("the price of 3 of its refills in this hour is not known"), "{stopped}");
 }
 
 /// What was counted before the account changed stays what it was. A price that comes afterwards is in the new
@@ -269,13 +281,13 @@ fn a_pool_that_is_set_after_the_store_forgot_buys_nothing_in_that_hour() {
     world.after(120);
     assert_eq!(world.provider.taken(), 2, "what was spent in this hour is not known");
     assert!(why(&second).contains("the store forgot what it has spent in this hour"), "{}", why(&second));
-    let stopped = pool_view(&second).stopped_by_loss(second.engine.now());
+    let stopped = pool_view(&second).stopped(second.engine.now());
     assert!(stopped.is_some_and(|words| words.contains("UTC")), "it says until when");
     world.after(3_600);
     set(&second, with_budget(2 * PRICE));
     world.after(60);
     assert_eq!(world.provider.taken(), 4, "another hour has a budget of its own");
-    assert_eq!(pool_view(&second).stopped_by_loss(second.engine.now()), None);
+    assert_eq!(pool_view(&second).stopped(second.engine.now()), None);
 }
 
 #[test]

@@ -251,12 +251,19 @@ fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
     assert!(spent.refills >= 3 && spent.unpriced == spent.refills, "{spent:?}");
     assert_eq!((world.usage().cost_micros, world.usage().unpriced), (0, spent.refills));
 
-    // A budget that is set now counts them at the price that is known by then.
+    // A price that is known afterwards says nothing about them, so a budget that is set now stops until the next hour.
     let priced = priced_node(&world);
     node.kill();
-    set(&priced, PoolSpec { budget: Some(Money(2_990)), ..pool(Goal::Fixed { size: 9 }) });
+    set(&priced, PoolSpec { budget: Some(Money(100 * 2_990)), ..pool(Goal::Fixed { size: 9 }) });
     world.after(300);
-    assert_eq!(document(&priced).spent.refills, spent.refills, "they cost more than this budget");
+    assert_eq!(document(&priced).spent.refills, spent.refills, "it buys nothing");
+    let why = document(&priced).level.expect("it has been sized").why;
+    let words = format!("the price of {} of its refills in this hour is not known", spent.refills);
+    assert!(why.contains(&words) && why.contains("it buys nothing until"), "{why}");
+    world.after(3_600);
+    set(&priced, PoolSpec { budget: Some(Money(100 * 2_990)), ..pool(Goal::Fixed { size: 9 }) });
+    world.after(60);
+    assert!(document(&priced).spent.refills > 0, "another hour has a budget of its own");
 }
 
 /// Promise: an answer that its provider says is free costs 0, and that is not the same as a price that is not known.
