@@ -107,7 +107,7 @@ pub struct Spent {
     pub unpriced: u64,
     /// What some of the `unpriced` are expected to have cost: a price was known when they were ordered.
     pub expected: Money,
-    /// The rest of the `unpriced`: nothing says what they cost, so nobody knows what is left of a budget.
+    /// The rest of the `unpriced`: nothing says what they cost, or what is left of a budget.
     pub without_price: u64,
     /// The store forgot, and in this hour more may have been spent than this.
     pub is_incomplete: bool,
