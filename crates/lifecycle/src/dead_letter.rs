@@ -193,7 +193,7 @@ impl Order {
         let former = self.attempts.iter().filter(|attempt| attempt.former.is_some()).count();
         if former == 0 {
             return format!(
-                "the store forgot it; a node put it back as it knew it, and it goes on: it is {phase} now; compare the provider's \
+                "the store forgot it, or its last steps; it goes on as it is known: it is {phase} now; compare the provider's \
                  list, then drop this entry"
             );
         }

@@ -239,8 +239,8 @@ pub struct Order {
     /// The webhooks that are to be called when the order has ended.
     pub webhooks: Vec<Webhook>,
     pub last_webhook: u32,
-    /// When a node put this order back after the store had forgotten it. `None` again once a person has seen
-    /// it.
+    /// When a node put this order back after the store had forgotten it, or when it was answered after the store had lost
+    /// its last steps. `None` again once a person has dropped it from the list.
     pub put_back: Option<Timestamp>,
     /// Whether the store has lost the last steps of this order, so that what was paid for is not known. Until it has an
     /// answer, or an operator replays or drops it, a paid task may be resumed and nothing is submitted.

@@ -8,7 +8,7 @@ mod folder;
 #[cfg(feature = "embedded")]
 pub use folder::SECRET_NAME;
 #[cfg(feature = "embedded")]
-pub(crate) use folder::{Kept, digest, found_in, keep_again, kept_in, look_at, replace_in};
+pub(crate) use folder::{Kept, found_in, keep_again, kept_in, look_at, replace_in};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;

@@ -16,9 +16,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 #[cfg(feature = "embedded")]
-use std::sync::OnceLock;
-#[cfg(feature = "embedded")]
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 #[cfg(feature = "embedded")]
 use quittance_store_embedded::EmbeddedStore;
@@ -63,9 +61,9 @@ pub enum SecretError {
     #[error("the callback secret that nodes share cannot be read or kept")]
     Store(#[from] StoreError),
     #[error(
-        "the file {path} is not the secret that the orders of this store were made with: restore that file from a backup. With \
-         this one, orders that are placed again are not recognised and are bought again, and true callbacks count as forged. \
-         If the right file is lost for good, delete this one: a new secret is drawn at the next start"
+        "the file {path} is not the secret that the orders of this store were made with: delete it, and the next \
+         start writes the right one again, from the database. With this one, orders that are placed again are not recognised \
+         and are bought again, and true callbacks count as forged"
     )]
     Foreign { path: PathBuf },
 }
@@ -99,8 +97,8 @@ enum SecretHome {
 #[derive(Default)]
 struct FolderSecret {
     known: OnceLock<[u8; 32]>,
-    /// The file was gone when the store was opened, and that is still to be reported.
-    was_gone: AtomicBool,
+    /// The file was gone when the store was opened: what to report about it, once.
+    was_gone: Mutex<Option<String>>,
 }
 
 impl Place {
@@ -179,9 +177,12 @@ impl Opened {
             #[cfg(feature = "embedded")]
             SecretHome::Folder(dir, store, _) => match callback_secret::found_in(dir)? {
                 Some(secret) => Ok(secret),
-                // A look must not hide from the next start that the secret is gone.
-                None if has_orders(store).await? => Ok(drawn),
-                None => self.secret(drawn).await,
+                // A look must not hide from the next start that the file is gone.
+                None => match store.secrets().last() {
+                    Some(secret) => Ok(*secret),
+                    None if has_orders(store).await? => Ok(drawn),
+                    None => self.secret(drawn).await,
+                },
             },
             _ => Ok(self.standing_secret().await?.unwrap_or(drawn)),
         }
@@ -208,19 +209,19 @@ impl Opened {
             #[cfg(feature = "embedded")]
             SecretHome::Folder(dir, store, known) => {
                 let found = callback_secret::found_in(dir)?;
-                let noted = store.secret_digests();
-                let is_noted =
-                    |secret: &[u8; 32]| noted.is_empty() || noted.contains(&callback_secret::digest(secret));
+                let noted = store.secrets();
+                let is_noted = |secret: &[u8; 32]| noted.is_empty() || noted.contains(secret);
                 if !found.as_ref().is_some_and(is_noted) && has_orders(store).await? {
                     if found.is_some() {
                         return Err(SecretError::Foreign { path: dir.join(callback_secret::SECRET_NAME) });
                     }
-                    known.was_gone.store(true, Ordering::Relaxed);
+                    let words = words_for_gone(dir, !noted.is_empty());
+                    *known.was_gone.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
                 }
-                let secret = callback_secret::kept_in(dir, drawn)?;
+                let secret = callback_secret::kept_in(dir, noted.last().copied().unwrap_or(drawn))?;
                 // A disk that is full must not keep a node from starting; it is noted the next time.
-                if let Err(error) = store.note_secret(callback_secret::digest(&secret)).await {
-                    tracing::warn!(%error, "the digest of the callback secret cannot be noted in the store");
+                if let Err(error) = store.note_secret(secret).await {
+                    tracing::warn!(%error, "the callback secret cannot be noted in the store");
                 }
                 *known.known.get_or_init(|| secret)
             }
@@ -241,7 +242,7 @@ impl Opened {
             #[cfg(feature = "embedded")]
             SecretHome::Folder(dir, store, _) => {
                 callback_secret::replace_in(dir, &secret)?;
-                store.note_secret(callback_secret::digest(&secret)).await?;
+                store.note_secret(secret).await?;
             }
             #[cfg(feature = "redis")]
             SecretHome::Redis(store) => store.replace_secret(secret).await?,
@@ -325,8 +326,9 @@ impl Opened {
         match &self.keeper {
             #[cfg(feature = "embedded")]
             SecretHome::Folder(dir, store, known) => {
-                if known.was_gone.swap(false, Ordering::Relaxed) {
-                    return Ok(Some(words_for_gone(dir)));
+                let was_gone = known.was_gone.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if was_gone.is_some() {
+                    return Ok(was_gone);
                 }
                 let Some(secret) = known.known.get() else { return Ok(None) };
                 // A folder that is gone is made again once that was noticed.
@@ -383,12 +385,20 @@ async fn has_orders(store: &EmbeddedStore) -> Result<bool, StoreError> {
 }
 
 #[cfg(feature = "embedded")]
-fn words_for_gone(dir: &Path) -> String {
+fn words_for_gone(dir: &Path, is_noted: bool) -> String {
+    let file = dir.join(callback_secret::SECRET_NAME);
+    if is_noted {
+        return format!(
+            "{} was gone at the start, and was written again from the database: find out what removed it, and keep it with every \
+             backup of the store; then mark this alert as seen",
+            file.display()
+        );
+    }
     format!(
-        "the store has orders and its file {} was gone, so a new secret was drawn: orders that are placed again are not recognised and \
-         are bought again, and true callbacks count as forged; stop the node and restore the file from a backup, or mark this \
-         alert as seen",
-        dir.join(callback_secret::SECRET_NAME).display()
+        "the store has orders, and neither its file {} nor its database has the secret, so a new one was drawn: orders that are placed \
+         again are not recognised and are bought again, and true callbacks count as forged; stop the node and restore the file \
+         from a backup, or mark this alert as seen",
+        file.display()
     )
 }
 

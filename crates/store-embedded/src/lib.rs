@@ -119,7 +119,7 @@ impl EmbeddedStore {
         } else {
             last_version > 0 || matches!(trail_noted, Ok(Some(_)))
         };
-        let secret_digests = notes::read(&conn, notes::SECRETS).ok().flatten().unwrap_or_default();
+        let noted = notes::read(&conn, notes::SECRETS).ok().flatten().unwrap_or_default();
         let Losses { missing, stale, last_version: written } =
             trail::losses(&conn, &ledger, lines.steps).map_err(failed)?;
         let last_version = last_version.max(written);
@@ -138,8 +138,8 @@ impl EmbeddedStore {
         }
         let files = Files::of(&home);
         let mut shared = EmbeddedShared::new(home, settings, ledger, (trail, files, loss, stale));
-        let digests = secret_digests.chunks_exact(32).filter_map(|digest| digest.try_into().ok());
-        shared.secret_digests = Mutex::new(digests.collect());
+        let secrets = noted.chunks_exact(32).filter_map(|secret| secret.try_into().ok());
+        shared.secrets = Mutex::new(secrets.collect());
         let shared = Arc::new(shared);
         let writer = EmbeddedWriter::new(Arc::clone(&shared), conn, last_version, next_id);
         // From here on whatever goes wrong is dropped in good order.
@@ -177,19 +177,20 @@ impl EmbeddedStore {
         self.0.shared.trail().note()
     }
 
-    /// The digests of the secrets that the keys of its orders were hashed under, as far as they were noted.
+    /// The secrets that the keys of its orders were hashed under, as far as they were noted; the last is the one in use.
     #[must_use]
-    pub fn secret_digests(&self) -> Vec<[u8; 32]> {
-        self.0.shared.secret_digests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn secrets(&self) -> Vec<[u8; 32]> {
+        self.0.shared.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes the digest of the secret that the keys of its orders are hashed under from now on.
-    pub async fn note_secret(&self, digest: [u8; 32]) -> Result<(), StoreError> {
-        let mut digests = self.secret_digests();
-        if !digests.contains(&digest) {
-            digests.push(digest);
-            self.write(WriteTask::NoteSecrets(digests.concat())).await?;
-            *self.0.shared.secret_digests.lock().unwrap_or_else(PoisonError::into_inner) = digests;
+    /// Notes the secret that the keys of its orders are hashed under from now on.
+    pub async fn note_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
+        let mut secrets = self.secrets();
+        if secrets.last() != Some(&secret) {
+            secrets.retain(|noted| *noted != secret);
+            secrets.push(secret);
+            self.write(WriteTask::NoteSecrets(secrets.concat())).await?;
+            *self.0.shared.secrets.lock().unwrap_or_else(PoisonError::into_inner) = secrets;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What the database remembers besides orders, a row for each: digests of the secrets that the keys of orders were
-//! hashed under, and that the store has had a trail.
+//! What the database remembers besides orders, a row for each: the secrets that the keys of orders were hashed under, and
+//! that the store has had a trail.
 
 use crate::failure::EmbeddedError;
 use crate::shared::EmbeddedShared;
@@ -14,8 +14,8 @@ CREATE TABLE IF NOT EXISTS notes (
     value BLOB NOT NULL
 ) WITHOUT ROWID;";
 
-/// The digests of the secrets, one behind the other.
-pub(crate) const SECRETS: &str = "secret digests";
+/// The secrets, one behind the other; the last is the one in use. Only the owner may read the files of the store.
+pub(crate) const SECRETS: &str = "secrets";
 /// The store has had a trail.
 pub(crate) const TRAIL: &str = "trail";
 
@@ -27,14 +27,14 @@ fn write(conn: &Connection, name: &str, value: &[u8]) -> rusqlite::Result<()> {
     conn.execute("REPLACE INTO notes (name, value) VALUES (?1, ?2)", params![name, value]).map(drop)
 }
 
-/// Notes the digests of the secrets.
+/// Notes the secrets.
 pub(crate) fn note_secrets(
     shared: &EmbeddedShared,
     conn: &Connection,
-    digests: &[u8],
+    secrets: &[u8],
 ) -> Result<(), EmbeddedError> {
     shared.check_files_first()?;
-    let written = transaction(conn, || Ok(write(conn, SECRETS, digests)?));
+    let written = transaction(conn, || Ok(write(conn, SECRETS, secrets)?));
     written.map_err(|WriteFailure { failure, .. }| failure)?;
     shared.transactions.fetch_add(1, Ordering::Relaxed);
     shared.wal.written(1);

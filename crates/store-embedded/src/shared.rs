@@ -64,8 +64,8 @@ pub(crate) struct EmbeddedShared {
     /// What was found to be lost when it was opened.
     pub(crate) loss: Option<String>,
     pub(crate) stale: Vec<Key>,
-    /// Of the secrets that the keys of orders were hashed under.
-    pub(crate) secret_digests: Mutex<Vec<[u8; 32]>>,
+    /// The secrets that the keys of orders were hashed under; the last is the one in use.
+    pub(crate) secrets: Mutex<Vec<[u8; 32]>>,
 }
 
 /// What was found when the store was opened: the trail, the files, and what is lost.
@@ -99,7 +99,7 @@ impl EmbeddedShared {
             gone: OnceLock::new(),
             loss,
             stale,
-            secret_digests: Mutex::default(),
+            secrets: Mutex::default(),
         }
     }
 

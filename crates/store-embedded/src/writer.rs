@@ -47,7 +47,7 @@ pub(crate) enum WriteTask {
     Rescue,
     /// The lines of the trail are lost: write them again.
     Trail,
-    /// The digests of the secrets that the keys of orders are hashed under.
+    /// The secrets that the keys of orders are hashed under.
     NoteSecrets(Vec<u8>),
 }
 
@@ -182,8 +182,8 @@ impl EmbeddedWriter {
             }
             // It is written again once the answers are given.
             [WriteTask::Trail] => Ok(vec![Ok(WriteResult::Counted)]),
-            [WriteTask::NoteSecrets(digests)] => {
-                notes::note_secrets(&self.shared, &conn, digests).map(|()| vec![Ok(WriteResult::Counted)])
+            [WriteTask::NoteSecrets(secrets)] => {
+                notes::note_secrets(&self.shared, &conn, secrets).map(|()| vec![Ok(WriteResult::Counted)])
             }
             [WriteTask::CompactUsage { detail, sums }] => usage::close(&self.shared, &conn, *detail, *sums)
                 .map(|more| vec![Ok(WriteResult::Closed(more))]),

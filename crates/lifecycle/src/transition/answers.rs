@@ -244,7 +244,10 @@ impl NextOrder {
         self.next.wanted &= self.next.terms.slot.is_none();
         self.counters.stocked = u64::from(!self.next.wanted && self.next.terms.single_use);
         self.next.uncollected = answer.expires.is_some();
-        self.next.steps_lost = false;
+        // The list for a person keeps it: of the steps that are lost, any may have been paid for.
+        if core::mem::take(&mut self.next.steps_lost) {
+            self.next.put_back = Some(self.now);
+        }
         self.next.phase = Phase::Solved { answer, at: self.now };
         self.tell(TimelineEvent::Solved { attempt: number, via });
         self.done()

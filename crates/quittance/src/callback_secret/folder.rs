@@ -1,7 +1,6 @@
 //! The secret of an embedded store: a file in its folder.
 
 use super::keep;
-use quittance_lifecycle::Key;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -35,11 +34,6 @@ pub(crate) fn look_at(dir: &Path, secret: &[u8; 32]) -> Kept {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Kept::Replaced,
         Ok(Some(_)) | Err(_) => Kept::Unchanged,
     }
-}
-
-/// A digest by which a secret is recognised, and which does not tell what it is.
-pub(crate) fn digest(secret: &[u8; 32]) -> [u8; 32] {
-    Key([0; 32]).hidden(Some(secret)).0
 }
 
 /// Writes the secret of this directory again, and the directory, too, if it is gone.

@@ -329,14 +329,14 @@ fn a_log_and_a_trail_that_are_lost_together_are_not_forgotten_without_a_word() {
 }
 
 #[test]
-fn the_digests_of_secrets_are_noted() {
+fn the_secrets_are_noted_and_the_last_is_the_one_in_use() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    assert!(store.secret_digests().is_empty());
-    now(store.note_secret([1; 32])).unwrap();
-    now(store.note_secret([2; 32])).unwrap();
-    now(store.note_secret([1; 32])).unwrap();
-    assert_eq!(store.secret_digests(), [[1; 32], [2; 32]]);
+    assert!(store.secrets().is_empty());
+    for secret in [1, 2, 2, 1] {
+        now(store.note_secret([secret; 32])).unwrap();
+    }
+    assert_eq!(store.secrets(), [[2; 32], [1; 32]]);
     drop(store);
-    assert_eq!(EmbeddedStore::open(dir.path()).unwrap().secret_digests(), [[1; 32], [2; 32]]);
+    assert_eq!(EmbeddedStore::open(dir.path()).unwrap().secrets(), [[2; 32], [1; 32]]);
 }

@@ -260,16 +260,36 @@ fn a_secret_that_the_orders_were_not_made_with_is_an_error_at_the_start() {
     fs::write(&secret, [b'x'; 32]).expect("it can be written");
     node.sandbox
         .run(&["serve"])
-        .must_fail(5, &["callback-secret", "restore that file from a backup", "delete this one"]);
-    // The way out, if the right file is lost; and it may turn up after all.
+        .must_fail(5, &["callback-secret", "delete it", "writes the right one again"]);
     fs::remove_file(&secret).expect("it is there");
     node.start();
-    alert(&mut NodeCaller::of(&node.url));
-    node.end();
-    let log = node.log_after_exit();
-    assert!(log.contains("WARN") && log.contains("a new secret was drawn"), "{log}");
-    fs::write(&secret, before).expect("it can be written");
-    node.start();
+    assert_eq!(fs::read(&secret).expect("it is there again"), before);
     all_are_answered(&sim, &mut NodeCaller::of(&node.url), 2);
     node.kill();
+}
+
+/// Trap: the file of the secret was gone at the start. Every true callback was called forged, and every repeat was bought
+/// again.
+#[test]
+fn a_secret_that_is_deleted_while_no_node_runs_is_written_again_from_the_database() {
+    let sim = Sim::start();
+    let mut node = FleetNode::new(Sandbox::of(&sim)).started();
+    place(&sim, &mut NodeCaller::of(&node.url), 2);
+    let secret = node.sandbox.path("store").join("callback-secret");
+    let before = fs::read(&secret).expect("it is there");
+    for is_killed in [false, true] {
+        if is_killed {
+            node.kill();
+        } else {
+            node.end();
+        }
+        fs::remove_file(&secret).expect("it is there");
+        node.start();
+        assert_eq!(fs::read(&secret).expect("it is there again"), before);
+        alert(&mut NodeCaller::of(&node.url));
+    }
+    all_are_answered(&sim, &mut NodeCaller::of(&node.url), 2);
+    node.kill();
+    let log = node.log_after_exit();
+    assert!(log.contains("WARN") && log.contains("was written again from the database"), "{log}");
 }

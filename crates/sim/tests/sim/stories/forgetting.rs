@@ -4,7 +4,9 @@
 use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, turnstile, world_with_callbacks};
 use quittance_engine::{CallbackOutcome, PutBack, Settings};
-use quittance_lifecycle::{CallbackResult, Counters, DeadLetterCause, FaultClass, Key, Phase, Timestamp};
+use quittance_lifecycle::{
+    CallbackResult, Counters, DeadLetterCause, FaultClass, Key, Order, Phase, Timestamp,
+};
 use quittance_ports::{Commit, MemorySpill, Store, Version};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -425,6 +427,29 @@ fn a_callback_for_an_attempt_that_was_lost_with_the_last_steps_revives_the_order
         "a person is to see it"
     );
     assert_eq!((world.provider.taken(), order.possible_doubles), (1, 0));
+}
+
+/// Trap: an order whose last steps are lost was on the list for a person, and was gone from it when its callback came.
+#[test]
+fn an_order_with_lost_steps_that_is_answered_stays_on_the_list_until_a_person_drops_it() {
+    let world = world_with_callbacks();
+    let node = world.node();
+    let caller = node.asks(turnstile("a"));
+    let key = caller.key();
+    let submit = world.provider.last_submit("a").callback().to_owned();
+    world.after(1);
+    let engine = Arc::clone(&node.engine);
+    node.does(async move { engine.lose(&key).await }).expect("the store is there");
+    assert_eq!(node.hears(&submit, answered("A")).expect("safe"), CallbackOutcome::Applied);
+    world.after(1);
+    assert_eq!(caller.token().as_deref(), Some("A"));
+    let listed = |order: &Order| order.dead_letter().map(|dead| dead.cause);
+    assert_eq!(listed(&node.reads(key)), Some(DeadLetterCause::StoreForgot));
+    let engine = Arc::clone(&node.engine);
+    node.does(async move { engine.drop_dead(&key).await }).expect("the store is there");
+    let order = node.reads(key);
+    assert_eq!(listed(&order), None);
+    assert!(matches!(order.phase, Phase::Solved { .. } | Phase::Claimed { .. }), "it keeps its answer");
 }
 
 #[test]
