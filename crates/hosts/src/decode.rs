@@ -26,11 +26,10 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 
 /// Most values are short words and numbers, of which nothing can be made.
-pub(crate) fn may_name_a_host(text: &str, may_be_base64: bool) -> bool {
+pub(crate) fn may_name_a_host(text: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b' ' | b',' | b'=');
-    let is_long = may_be_base64 && text.len() >= BASE64_CHARS_MIN;
-    is_long || !text.bytes().all(is_plain)
+    text.len() >= BASE64_CHARS_MIN || !text.bytes().all(is_plain)
 }
 
 /// The readings of a text that have not been looked at yet.

@@ -6,7 +6,7 @@
 //! What is checked in a text follows from what it is:
 //! - [`page`] and [`address`]: it is an address and nothing else, so it is parsed whole, and all that is odd is an error.
 //! - [`vendor_address`]: it is the address of a captcha's vendor: as an address, and the hosts that its query names.
-//! - [`addresses`]: it is prose (a hint, a browser's name) and may speak of hosts, but not give an address.
+//! - [`addresses`]: it is prose (a hint, a browser's name) and may speak of hosts, but not give an address, also not in base64.
 //! - [`opaque`]: it identifies a captcha: addresses, also below base64, and a host between the signs that an address has.
 //! - [`token`]: it is a long token with dots and slashes by its nature: addresses, also below base64, and a host that stands alone.
 //! - [`word`]: it is the site's own word for something: as [`opaque`], but one word with dots may end like a host.
@@ -125,7 +125,7 @@ enum Reader {
 
 fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     let mut hosts = Hosts::new();
-    if !decode::may_name_a_host(text, reader != Reader::Prose) {
+    if !decode::may_name_a_host(text) {
         return Ok(hosts);
     }
     let mut texts = Texts::new(text);
@@ -159,6 +159,7 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
         }
         texts.decode(&text);
         if reader == Reader::Prose {
+            hidden_in_prose(&text, &mut hosts);
             continue;
         }
         for decoded in base64_in(&text) {
@@ -178,6 +179,19 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
         return Err(Unclear::Packed);
     }
     Ok(hosts)
+}
+
+/// A cookie or a hint may be base64 by its nature, and what is in it may speak of hosts. But what is nothing except an
+/// address in base64, or a bare name in JSON, was hidden there.
+fn hidden_in_prose(text: &str, hosts: &mut Hosts) {
+    for decoded in base64_in(text).into_iter().filter(|decoded| is_text(decoded)) {
+        let decoded = encoding::text_of(&decoded);
+        if whole::is_one_address(decoded.trim()) {
+            host_search::addresses(&decoded, hosts);
+        } else if is_structured(text, Reader::Prose) && !decoded.trim().contains(char::is_whitespace) {
+            host_search::words(decoded.trim(), hosts);
+        }
+    }
 }
 
 /// Whether it is written as a JSON object or list, or as what a forgiving reader takes for one. Prose may begin with

@@ -180,6 +180,30 @@ fn what_orders_are_made_of_names_no_host() {
     assert_eq!(addresses("https://shop.example.org//login").map(|hosts| hosts.len()), Ok(1));
 }
 
+/// Trap: a host in base64 in a field for prose, also inside JSON.
+#[test]
+fn an_address_in_base64_is_found_in_prose_and_a_bare_name_if_it_is_in_json() {
+    let (address, name) = (STANDARD.encode("https://evil.net/"), STANDARD.encode("evil.net"));
+    for text in [
+        address.clone(),
+        format!("a={address}"),
+        format!("theme=dark; back={address}; lang=en"),
+        format!("{{\"u\":\"{address}\"}}"),
+        format!("{{\"u\":\"{name}\"}}"),
+        format!("[\"{name}\"]"),
+    ] {
+        assert!(sees(addresses(&text), "evil.net"), "{text}: {:?}", addresses(&text));
+    }
+    let claims = STANDARD.encode(r#"{"iss":"https://accounts.example.net","sub":"7"}"#);
+    for text in [
+        name,
+        format!("session={claims}; lang=en"),
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0".into(),
+    ] {
+        assert_eq!(addresses(&text).map(|hosts| hosts.len()), Ok(0), "{text}");
+    }
+}
+
 #[test]
 fn an_address_may_come_without_its_scheme_where_one_is_meant() {
     for text in ["https://geo.example.net/x?y", "geo.example.net/x", "geo.example.net", " GEO.example.net. "]
