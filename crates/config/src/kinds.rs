@@ -35,14 +35,27 @@ impl KindTable {
         if self.kind(kind).is_some() {
             return Ok(());
         }
-        let by_spelling = || nearest(kind, self.all().into_iter().map(|kind| kind.name.into_owned()));
-        let hint = match self.named_by_service(kind).or_else(by_spelling) {
+        let hint = match self.meant(kind) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`quittance kinds` lists them all.".into(),
         };
         let problem = format!("is about a kind `{kind}`, which is not described");
         let remedy = format!("{hint} For a kind that is new to us, set `kinds.{kind}.new = true`");
         Err(effective.unsound(name, problem, remedy))
+    }
+
+    /// An error if there is no such kind and one has nearly this name. Any other name may be of a kind that is new to us.
+    fn check_spelling(&self, effective: &Effective, kind: &str, name: &Name) -> Result<(), ConfigError> {
+        match self.meant(kind) {
+            Some(_) => self.check(effective, kind, name),
+            None => Ok(()),
+        }
+    }
+
+    /// The kind that was probably meant by a name that is no kind's.
+    fn meant(&self, name: &str) -> Option<String> {
+        let by_spelling = || nearest(name, self.all().into_iter().map(|kind| kind.name.into_owned()));
+        self.named_by_service(name).or_else(by_spelling)
     }
 
     /// The kind that a service calls by this method or task type: `turnstile` for `TurnstileTaskProxyless`.
@@ -78,6 +91,10 @@ pub(crate) fn check(effective: &Effective, table: &KindTable, errors: &mut Error
         let kind = match segments[..] {
             ["kinds", kind, _] | ["reuse", "kinds", kind] => kind,
             ["prices", kind] | ["provider", _, "prices", kind] => without_variant(table, kind),
+            ["targets", "vendors", kind] => {
+                errors.keep(table.check_spelling(effective, kind, name));
+                continue;
+            }
             _ => continue,
         };
         errors.keep(table.check(effective, kind, name));

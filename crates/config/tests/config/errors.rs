@@ -116,6 +116,10 @@ fn a_wrong_value_is_reported_with_what_would_be_right() {
         ("[engine]\npolls_max = -1", &["`engine.polls_max` is -1", "from 1 to"]),
         ("[engine]\npolls_max = 1.5", &["`engine.polls_max` is 1.5", "a whole number"]),
         ("[engine]\npolls_max = 99999999999999999999", &["`engine.polls_max`", "too large"]),
+        (
+            "[targets.vendors]\namazonwaf = [\"x.example.net\"]",
+            &["`amazonwaf`", "did you mean `amazon_waf`?"],
+        ),
         ("[retry.limits]\ncaller = 3", &["`retry.limits.caller` is 3", "never retried"]),
         ("[retry]\npreset = \"bold\"", &["`retry.preset` is \"bold\"", "\"conservative\""]),
         ("[retry]\njitter = \"some\"", &["`retry.jitter`", "\"full\", or a duration"]),
