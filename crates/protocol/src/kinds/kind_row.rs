@@ -1,6 +1,7 @@
 //! The type of a row in the table of kinds, and the functions to write one with. A row has only what is
 //! special about its kind. The rest comes from one of four patterns: picture, token, cookie, or open.
 
+use crate::kinds::order_fields::ORDER_FIELDS;
 use core::time::Duration;
 use quittance_lifecycle::{Field, HostRules, Identity, Kind, Pace, Role, Shape};
 use std::borrow::Cow;
@@ -72,55 +73,43 @@ impl KindRow {
 /// already says it, and one kind may have several (a picture comes by `post` or by `base64`). The options of
 /// an order (`idempotency_key`, `deadline_s`, ...) are here because they are for Quittance: no provider gets
 /// them.
-pub const CONTROL: &[&str] = &[
+pub const CONTROL: &[&str] =
+    &joined::<{ PROTOCOL_FIELDS.len() + ORDER_FIELDS.len() }>(PROTOCOL_FIELDS, &ORDER_FIELDS);
+
+/// What the protocols themselves say with a request.
+const PROTOCOL_FIELDS: &[&str] = &[
     "callbackUrl",
     "clientKey",
-    "deadline_s",
     "debug_dump",
     "header_acao",
-    "idempotency_key",
     "json",
     JSON_TEXTS,
     "key",
     "method",
-    "min_life_s",
-    "no_stock",
-    "nocache",
     "pingback",
-    "reuse",
     "softId",
     "soft_id",
 ];
+
+/// Which visit the captcha comes from: where it was found, and by whom.
+const VISIT_FIELDS: &[&str] = &["cookies", "json_cookies", "pageurl", "proxy", "proxytype", "userAgent"];
+
+/// Both lists as one. `N` is the sum of their lengths.
+const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    all
+}
 
 /// Which parameters of an open kind were text in JSON although they look like something else.
 pub const JSON_TEXTS: &str = "json_texts";
 
 /// A picture has the same answer wherever it was found, for every caller.
-const CONTROL_AND_VISIT: &[&str] = &[
-    "callbackUrl",
-    "clientKey",
-    "cookies",
-    "deadline_s",
-    "debug_dump",
-    "header_acao",
-    "idempotency_key",
-    "json",
-    "json_cookies",
-    JSON_TEXTS,
-    "key",
-    "method",
-    "min_life_s",
-    "no_stock",
-    "nocache",
-    "pageurl",
-    "pingback",
-    "proxy",
-    "proxytype",
-    "reuse",
-    "softId",
-    "soft_id",
-    "userAgent",
-];
+const CONTROL_AND_VISIT: &[&str] = &joined::<{ CONTROL.len() + VISIT_FIELDS.len() }>(CONTROL, VISIT_FIELDS);
 
 /// What an order of any kind may say beside what its kind knows.
 const ROLES: &[(&str, Role)] = &[

@@ -3,7 +3,7 @@
 use crate::kinds::{check, check_with, known, least};
 use quittance_lifecycle::terms::{FILE_BYTES_MAX, PARAMS_MAX};
 use quittance_lifecycle::{Draft, Identity, KeySettings, Policy, Reuse, Shape};
-use quittance_protocol::kinds::{kind, kinds, open_kind};
+use quittance_protocol::kinds::{ORDER_FIELDS, kind, kinds, open_kind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -84,11 +84,13 @@ fn every_row_says_the_truth_about_what_identifies() {
             }
         }
         for list in [kind.immaterial, kind.address_fields] {
-            assert!(
-                list.is_sorted_by(|a, b| a < b),
-                "{name}: a list is sorted, so that a person finds things"
-            );
+            let names: BTreeSet<_> = list.iter().collect();
+            assert_eq!(names.len(), list.len(), "{name} has a name twice");
         }
+        assert!(
+            ORDER_FIELDS.iter().all(|field| kind.immaterial.contains(field)),
+            "{name}: they are for Quittance"
+        );
         assert!(kind.address_fields.iter().all(|field| !kind.immaterial.contains(field)), "{name}");
         assert!(!kind.bound_to_address || !kind.address_fields.is_empty(), "{name} is bound to nothing");
         for control in ["debug_dump", "header_acao", "json", "key", "method", "pingback", "soft_id"] {
