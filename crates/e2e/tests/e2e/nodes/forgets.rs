@@ -56,6 +56,7 @@ fn what_is_in_flight_when_the_store_forgets_is_reported_listed_and_answered_once
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 15_000 } }]));
     // There are no polls: answers come by callback only.
     let settings = [
+        "timing.first_poll=50s",
         "timing.callback_wait=50s",
         "timing.deadline=100s",
         "kinds.recaptcha_v2.p50=20s",

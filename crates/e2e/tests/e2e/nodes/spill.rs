@@ -18,6 +18,7 @@ fn what_is_called_back_while_it_is_away_is_answered_when_it_is_back(which: Serve
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 3_000 } }]));
     // There are no polls: answers come by callback only.
     let settings = [
+        "timing.first_poll=50s",
         "timing.callback_wait=50s",
         "kinds.recaptcha_v2.p50=20s",
         "kinds.recaptcha_v2.p95=40s",
