@@ -8,7 +8,7 @@ mod view;
 
 pub use part_text::page;
 pub use screen::{KeyAction, attend, watch};
-pub use view::{CURVE_MAX, View};
+pub use view::View;
 
 use quittance_admin::alerts::ShownAlert;
 use quittance_admin::live::{ShownRates, Snapshot};

@@ -94,7 +94,7 @@ pub fn attend(view: &mut View, event: &Event) -> Option<KeyAction> {
         }
         KeyCode::Char('q') | KeyCode::Esc => Some(KeyAction::Leave),
         KeyCode::Char('p') => {
-            view.is_held = !view.is_held;
+            view.is_paused = !view.is_paused;
             Some(KeyAction::Draw)
         }
         KeyCode::Char('?') => {

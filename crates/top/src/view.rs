@@ -6,26 +6,21 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
-use ratatui::widgets::{Block, Clear, Paragraph, Sparkline, Wrap};
-use std::collections::VecDeque;
+use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use std::time::Duration;
 
 /// The least number of columns and rows for windows.
 const WIDE: (u16, u16) = (100, 22);
-/// A curve needs a title and some height, and no more than that.
-const CURVE_ROWS: (u16, u16) = (3, 7);
-/// How many seconds the curve goes back.
-pub const CURVE_MAX: usize = 300;
 
 const HELP: &str = "\
 q, Esc  leave
-p       hold the picture, and let it go on
+p       pause the display, or resume it
 ?       this help
 
-asked   placements, whatever became of them
-joined  had the same order in flight already
-cached  had its answer already
-stock   were served from the stock
+asked   all placements
+joined  placements of an order in flight
+cached  placements whose answer was there
+stock   placements served from the stock
 saved   what joined and cached would have cost
 -       not known
 ~       about: the first thousand were counted
@@ -37,9 +32,7 @@ Dead letters: quittance dead list";
 pub struct View {
     /// The last one.
     pub taken: Option<TakenSnapshot>,
-    /// How much was asked a second, the newest last; nothing where it was not known.
-    pub curve: VecDeque<Option<u64>>,
-    pub is_held: bool,
+    pub is_paused: bool,
     pub has_help: bool,
     pub has_colours: bool,
     /// Why there is nothing new, if there is not.
@@ -51,15 +44,9 @@ pub struct View {
 impl View {
     pub fn show(&mut self, taken: TakenSnapshot) {
         self.missing = None;
-        if self.is_held {
+        if self.is_paused {
             return;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a curve needs no fractions"
-        )]
-        self.go_on(taken.rate(|rates| rates.asked).map(|rate| rate.max(0.0).round() as u64));
         self.taken = Some(taken);
     }
 
@@ -72,16 +59,6 @@ impl View {
     /// Time passes without a taken.
     pub fn wait(&mut self, silent: Duration) {
         self.silent = silent;
-        if !self.is_held {
-            self.go_on(None);
-        }
-    }
-
-    fn go_on(&mut self, asked: Option<u64>) {
-        if self.curve.len() >= CURVE_MAX {
-            self.curve.pop_front();
-        }
-        self.curve.push_back(asked);
     }
 
     fn style(&self, tone: Tone) -> Style {
@@ -138,8 +115,8 @@ impl View {
         // Where there is nothing else to see it is not sought at the foot.
         let below = if self.taken.is_some() { below } else { Rect { y: middle.y, ..below } };
         frame.render_widget(Paragraph::new(why), below);
-        let held = if self.is_held { "  HELD" } else { "" };
-        frame.render_widget(Paragraph::new(format!("q leave  p hold  ? help{held}")), bottom);
+        let paused = if self.is_paused { "  PAUSED" } else { "" };
+        frame.render_widget(Paragraph::new(format!("q leave  p pause  ? help{paused}")), bottom);
         if self.has_help {
             self.help(frame, middle);
         }
@@ -151,7 +128,7 @@ impl View {
         let columns = [Constraint::Length(24), Constraint::Min(40), Constraint::Length(34)];
         let [orders, throughput, today] = Layout::horizontal(columns).areas(first);
         self.window(frame, orders, "orders", text::orders(taken));
-        self.throughput(frame, throughput, taken);
+        self.window(frame, throughput, "placements", text::throughput(taken));
         self.window(frame, today, "today", text::today(taken));
         let halves = || Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]);
         let [providers, pools] = halves().areas(second);
@@ -162,35 +139,9 @@ impl View {
         self.alerts(frame, alerts, taken);
     }
 
-    /// Lines, and a curve below them if it fits.
     fn small(&self, frame: &mut Frame<'_>, area: Rect, taken: &TakenSnapshot) {
         let shown = small_screen::of(taken, area.width, area.height, |tone| self.style(tone));
-        let rows = u16::try_from(shown.len()).unwrap_or(area.height);
-        let [above, below] = Layout::vertical([Constraint::Length(rows), Constraint::Min(0)]).areas(area);
-        frame.render_widget(Paragraph::new(shown), above);
-        if below.height >= CURVE_ROWS.0 {
-            let titled = [Constraint::Length(1), Constraint::Max(CURVE_ROWS.1 - 1)];
-            let [title, curve] = Layout::vertical(titled).areas(below);
-            let bold = Style::new().add_modifier(Modifier::BOLD);
-            frame.render_widget(Paragraph::new("asked a second").style(bold), title);
-            self.curve(frame, curve);
-        }
-    }
-
-    fn curve(&self, frame: &mut Frame<'_>, area: Rect) {
-        let from = self.curve.len().saturating_sub(usize::from(area.width));
-        let shown: Vec<Option<u64>> = self.curve.iter().skip(from).copied().collect();
-        let curve = Sparkline::default().data(&shown).style(self.style(Tone::Good)).absent_value_symbol(" ");
-        frame.render_widget(curve, area);
-    }
-
-    fn throughput(&self, frame: &mut Frame<'_>, area: Rect, taken: &TakenSnapshot) {
-        let block = Block::bordered().title(" asked a second ");
-        let inside = block.inner(area);
-        frame.render_widget(block, area);
-        let [curve, lines] = Layout::vertical([Constraint::Min(1), Constraint::Length(3)]).areas(inside);
-        self.curve(frame, curve);
-        frame.render_widget(Paragraph::new(self.text(text::throughput(taken))), lines);
+        frame.render_widget(Paragraph::new(shown), area);
     }
 
     fn alerts(&self, frame: &mut Frame<'_>, area: Rect, taken: &TakenSnapshot) {
