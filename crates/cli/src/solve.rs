@@ -115,7 +115,7 @@ pub(crate) struct SolveArgs {
     #[arg(long, conflicts_with_all = ["kind", "params", "files", "idempotency_key", "exclusive", "shared", "no_stock", "min_life", "deadline", "tenant"])]
     lines: bool,
     /// With --lines: continue until no order in the store is open
-    #[arg(long, requires = "lines")]
+    #[arg(long)]
     settle: bool,
 }
 
@@ -132,6 +132,9 @@ pub(crate) async fn run(
     environment: &Environment,
 ) -> Result<Exit, CliError> {
     let wait = args.store_wait.take().unwrap_or(STORE_WAIT);
+    if args.settle && !args.lines {
+        return Err(CliError::new(Exit::Usage, "--settle is about many orders: use it with --lines"));
+    }
     if args.lines {
         let solver = Solver::find(config, environment, wait).await?;
         return lines::run(solver, config, args.settle, Interruption::listen()?.came()).await;

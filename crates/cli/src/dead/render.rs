@@ -242,7 +242,7 @@ mod tests {
     fn letter(tenant: &str) -> AnyDeadLetter {
         let letter = json!({
             "id": "1", "key": "9d".repeat(32), "kind": "turnstile", "phase": "dead", "status": "dead", "attempts": 1,
-            "created_at": "", "deadline_at": "", "tenant": tenant, "site": "", "provider": "main", "cause": "deadline",
+            "created_at": "", "deadline_at": "", "reuse": "shared", "tenant": tenant, "site": "", "provider": "main", "cause": "deadline",
             "why": "too late", "dead_at": "", "dead_ms": 0, "spent_micros": 0, "unpriced": 0, "currency": "USD",
             "possible_doubles": 0, "note": null,
         });

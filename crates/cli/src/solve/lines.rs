@@ -2,7 +2,7 @@
 //! order is refused, and the others continue.
 
 use super::OrderOptions;
-use super::solver::Solver;
+use super::solver::{Placed, Solver};
 use crate::exit::{CliError, Exit, OrExit};
 use crate::{node, output};
 use base64::Engine as _;
@@ -15,11 +15,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
 
 /// How many orders are in flight at once; the rest waits in the pipe.
 const IN_FLIGHT_MAX: u32 = 10_000;
@@ -80,8 +81,8 @@ impl Events {
     }
 }
 
-const INTERRUPTED: &str = "the orders that were accepted stay on record: run the command again with the same idempotency keys to get \
-                           their answers";
+/// The placed orders that have not ended, by the number of their line.
+type OpenOrders = Arc<Mutex<BTreeMap<u64, Arc<Placed>>>>;
 
 pub(super) async fn run(
     solver: Solver,
@@ -100,8 +101,9 @@ pub(super) async fn run(
     let (queue, written) = writer();
     let events = Events { queue, unanswered: Arc::default() };
     let solver = Arc::new(solver);
+    let open = OpenOrders::default();
     let work = async {
-        let read = read_orders(&solver, config, &events).await;
+        let read = read_orders(&solver, config, &events, &open).await;
         if settle && let Some(node) = &node {
             until_settled(node).await;
         }
@@ -110,7 +112,7 @@ pub(super) async fn run(
     let read = tokio::select! {
         read = work => read,
         exit = interrupted => {
-            output::tell(&format!("\n{INTERRUPTED}\n"));
+            output::tell(&format!("\n{}\n", leave(&solver, &open).await));
             solver.stop().await?;
             return Ok(exit);
         }
@@ -157,7 +159,46 @@ fn writer() -> (mpsc::Sender<String>, tokio::task::JoinHandle<io::Result<()>>) {
     (queue, written)
 }
 
-async fn read_orders(solver: &Arc<Solver>, config: &Config, events: &Events) -> Result<(), CliError> {
+fn lock(open: &OpenOrders) -> MutexGuard<'_, BTreeMap<u64, Arc<Placed>>> {
+    open.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says what happens to the orders of a command that is interrupted. Those that no repeat of the command would find are
+/// cancelled.
+async fn leave(solver: &Arc<Solver>, open: &OpenOrders) -> String {
+    let left: Vec<Arc<Placed>> = lock(open).values().cloned().collect();
+    let cancels: JoinSet<_> = left
+        .iter()
+        .map(|placed| {
+            let (solver, placed) = (Arc::clone(solver), Arc::clone(placed));
+            async move { solver.cancel_if_alone(&placed).await }
+        })
+        .collect();
+    let cancelled = cancels.join_all().await;
+    let count = |outcome: Option<bool>| cancelled.iter().filter(|ended| **ended == outcome).count();
+    let (found, gone, kept) = (count(None), count(Some(true)), count(Some(false)));
+    let mut words = format!("{} accepted orders have no answer yet.", left.len());
+    if found > 0 {
+        words += &format!(" {found} stay on record: run the command again to get their answers.");
+    }
+    if gone > 0 {
+        words += &format!(
+            " {gone} are cancelled, because they have no idempotency key and the same lines would be new orders; an answer that was \
+             paid goes to the stock."
+        );
+    }
+    if kept > 0 {
+        words += &format!(" {kept} could not be cancelled, and the same lines would be new orders.");
+    }
+    words
+}
+
+async fn read_orders(
+    solver: &Arc<Solver>,
+    config: &Config,
+    events: &Events,
+    open: &OpenOrders,
+) -> Result<(), CliError> {
     let mut input = BufReader::new(tokio::io::stdin());
     let in_flight_max = match **solver {
         Solver::Local(_) => IN_FLIGHT_MAX,
@@ -186,7 +227,8 @@ async fn read_orders(solver: &Arc<Solver>, config: &Config, events: &Events) -> 
         match order(&line, number, config) {
             Ok((id, order)) => {
                 let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
-                tokio::spawn(solve(Arc::clone(solver), events.clone(), id, order, permit));
+                let (solver, open) = (Arc::clone(solver), Arc::clone(open));
+                tokio::spawn(solve(solver, events.clone(), open, (number, id), order, permit));
             }
             Err((id, message)) => {
                 let error = json!({ "code": "bad_line", "message": message });
@@ -199,18 +241,28 @@ async fn read_orders(solver: &Arc<Solver>, config: &Config, events: &Events) -> 
     Ok(())
 }
 
-async fn solve(solver: Arc<Solver>, events: Events, id: Value, order: Order, _permit: OwnedSemaphorePermit) {
+async fn solve(
+    solver: Arc<Solver>,
+    events: Events,
+    open: OpenOrders,
+    (number, id): (u64, Value),
+    order: Order,
+    _permit: OwnedSemaphorePermit,
+) {
     let placed = match solver.place(order).await {
-        Ok(placed) => placed,
+        Ok(placed) => Arc::new(placed),
         Err(none) => return events.no_answer("refused", &id, None, none.json()).await,
     };
     let mut accepted = Map::new();
     accepted.insert("order".into(), json!(placed.key));
     accepted.insert("origin".into(), json!(placed.origin));
     events.tell("accepted", &id, accepted).await;
-    match solver.follow(&placed, None).await {
+    lock(&open).insert(number, Arc::clone(&placed));
+    let ended = solver.follow(&placed, None).await;
+    lock(&open).remove(&number);
+    match ended {
         Ok(answered) => events.tell("answered", &id, answered.object).await,
-        Err(none) => events.no_answer("failed", &id, Some(placed.key), none.json()).await,
+        Err(none) => events.no_answer("failed", &id, Some(placed.key.clone()), none.json()).await,
     }
 }
 

@@ -28,12 +28,14 @@ const IN_USE_LOOK: Duration = Duration::from_millis(100);
 const IN_USE_NOTE: Duration = Duration::from_secs(1);
 
 const NOT_PLACED: &str = "no order was placed, and nothing was paid";
-const KEPT: &str = "the order stays on record and is not processed further now: run the same command again (with the same \
-                    --idempotency-key) to resume it";
-const DAEMON_CONTINUES: &str = "the order stays on record, and the daemon continues it: run the same command again (with the same \
-                                --idempotency-key) to get its answer";
+const KEPT: &str =
+    "the order stays on record, and no process works on it now: run the same command again to resume it";
+const DAEMON_CONTINUES: &str =
+    "the order stays on record, and the daemon continues it: run the same command again to get its answer";
 const CANCELLED: &str = "the order is cancelled, because without --idempotency-key the same command would be a new order; an answer that \
                          was paid goes to the stock";
+const NOT_CANCELLED: &str = "the order stays on record, because it could not be cancelled; without --idempotency-key the same command \
+                             would be a new order";
 
 pub(super) enum Solver {
     Local(Box<LocalSolver>),
@@ -49,8 +51,6 @@ pub(super) struct LocalSolver {
 pub(super) struct Placed {
     pub(super) key: String,
     pub(super) origin: &'static str,
-    /// Whether the same command would be a new order, as far as the request says it.
-    is_alone: bool,
     state: PlacedState,
 }
 
@@ -216,17 +216,15 @@ impl Solver {
 
     /// Places an order. It is durable when this returns.
     pub(super) async fn place(&self, order: Order) -> Result<Placed, SolveFailure> {
-        let draft = order.draft();
-        let is_alone = draft.idempotency_key.is_none() && draft.reuse == Some(Reuse::Exclusive);
         match self {
             Self::Local(local) => {
                 let order = node::with_reuse(&local.config, order);
                 let ticket = local.node.place(order).await.map_err(SolveError::from)?;
                 let (key, origin) = (ticket.order().to_string(), ticket.placed.origin.name());
-                Ok(Placed { key, origin, is_alone, state: PlacedState::Local(Box::new(ticket)) })
+                Ok(Placed { key, origin, state: PlacedState::Local(Box::new(ticket)) })
             }
             Self::Daemon(client) => {
-                if draft.tenant != DEFAULT_TENANT {
+                if order.draft().tenant != DEFAULT_TENANT {
                     let what = format!(
                         "a daemon uses the store: set {TENANT_KEY} to the tenant's key, and name no tenant"
                     );
@@ -234,7 +232,7 @@ impl Solver {
                 }
                 let order: OrderInFull = client.send(Method::POST, "/v1/orders", &body(&order)).await?;
                 let (key, origin) = (order.short.key.clone(), order.origin.name());
-                Ok(Placed { key, origin, is_alone, state: PlacedState::Daemon(Box::new(order)) })
+                Ok(Placed { key, origin, state: PlacedState::Daemon(Box::new(order)) })
             }
         }
     }
@@ -267,28 +265,33 @@ impl Solver {
         }
     }
 
-    /// Says what happens to an order whose command is interrupted. An order that no repeat of the command could find is cancelled:
-    /// the repeat would be paid beside it.
+    /// Says what happens to an order whose command is interrupted, and cancels it if it must not be left.
     pub(super) async fn leave(&self, placed: Option<&Placed>) -> &'static str {
-        match (self, placed) {
-            (_, None) => NOT_PLACED,
-            (Self::Local(local), Some(Placed { state: PlacedState::Local(ticket), .. })) => {
-                if cancel_if_alone(&local.node, ticket).await {
-                    CANCELLED
-                } else {
-                    KEPT
-                }
+        let Some(placed) = placed else { return NOT_PLACED };
+        match (self.cancel_if_alone(placed).await, self) {
+            (Some(true), _) => CANCELLED,
+            (Some(false), _) => NOT_CANCELLED,
+            (None, Self::Local(_)) => KEPT,
+            (None, Self::Daemon(_)) => DAEMON_CONTINUES,
+        }
+    }
+
+    /// Cancels an order that no repeat of the command would find: the repeat would be paid beside it. Returns whether that was
+    /// possible; `None` if a repeat finds the order.
+    pub(super) async fn cancel_if_alone(&self, placed: &Placed) -> Option<bool> {
+        match (self, &placed.state) {
+            (Self::Local(local), PlacedState::Local(ticket)) => {
+                let key = ticket.order();
+                let order = local.node.read(&key).await.ok().flatten()?;
+                let is_alone = !order.terms.keyed && order.terms.reuse == Reuse::Exclusive;
+                if is_alone { Some(local.node.cancel(&key).await.is_ok()) } else { None }
             }
-            (
-                Self::Daemon(client),
-                Some(Placed { is_alone: true, state: PlacedState::Daemon(order), .. }),
-            ) => {
+            (Self::Daemon(client), PlacedState::Daemon(order)) => {
                 let path = format!("/v1/orders/{}", order.short.id);
-                let cancelled = client.call::<OrderInFull>(Method::DELETE, &path).await;
-                if cancelled.is_ok() { CANCELLED } else { DAEMON_CONTINUES }
+                let cancel = client.call::<OrderInFull>(Method::DELETE, &path);
+                if order.short.reuse == Reuse::Exclusive.name() { Some(cancel.await.is_ok()) } else { None }
             }
-            // Whether an order without a key is shared depends on the daemon's settings, so it is not cancelled.
-            (_, Some(_)) => DAEMON_CONTINUES,
+            _ => unreachable!("an order is cancelled where it was placed"),
         }
     }
 
@@ -298,18 +301,6 @@ impl Solver {
             Self::Local(local) => super::stop_or_interrupt(&local.node).await,
             Self::Daemon(_) => Ok(()),
         }
-    }
-}
-
-/// Whether the order is exclusive and has no key, and is cancelled.
-async fn cancel_if_alone(node: &Quittance, ticket: &Ticket) -> bool {
-    let key = ticket.order();
-    match node.read(&key).await {
-        // If the store is not available, the order stays as it is, and continues when the store is opened again.
-        Ok(Some(order)) if !order.terms.keyed && order.terms.reuse == Reuse::Exclusive => {
-            node.cancel(&key).await.is_ok()
-        }
-        _ => false,
     }
 }
 

@@ -111,6 +111,8 @@ pub struct OrderInShort {
     pub created_at: String,
     #[schema(format = DateTime)]
     pub deadline_at: String,
+    /// Which placements are this order: `keyed`, those with its idempotency key; `shared`, equal ones; `exclusive`, no other.
+    pub reuse: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
 }
@@ -224,6 +226,7 @@ impl OrderInShort {
             attempts: order.last_attempt,
             created_at: rfc3339(order.placed),
             deadline_at: rfc3339(order.deadline),
+            reuse: if order.terms.keyed { "keyed" } else { order.terms.reuse.name() }.to_owned(),
             error,
         }
     }

@@ -8,6 +8,7 @@ use crate::serve::Serve;
 use crate::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -141,13 +142,8 @@ fn an_order_that_is_interrupted_stays_on_record_and_the_same_command_goes_on() {
     let sim = Sim::start();
     let sandbox = quick(Sandbox::polling(&sim));
     let key = ["--idempotency-key", "job-7"];
-    interrupted(&sandbox, &sim, "interrupted", &key).must_fail(
-        130,
-        &[
-            "the order stays on record",
-            "run the same command again (with the same --idempotency-key) to resume it",
-        ],
-    );
+    interrupted(&sandbox, &sim, "interrupted", &key)
+        .must_fail(130, &["the order stays on record", "run the same command again to resume it"]);
     solve(&sandbox, "interrupted", &key).must_succeed();
     assert_eq!(sim.ledger().accepted(), 1, "nothing is paid twice");
 }
@@ -172,6 +168,55 @@ fn an_order_that_is_interrupted_beside_a_daemon_goes_on_there() {
     solve(&serve.sandbox, "left", &key).must_succeed();
     assert_eq!(sim.ledger().accepted(), 1);
     serve.end_in_peace();
+}
+
+/// Trap: the advice was to run the command again, and that bought a second answer.
+#[test]
+fn an_interrupted_order_that_no_repeat_could_find_is_cancelled_at_a_daemon_too() {
+    let sim = Sim::start();
+    let serve = Serve::start(quick(Sandbox::of(&sim)).set("reuse.default=exclusive"));
+    interrupted(&serve.sandbox, &sim, "alone", &[])
+        .must_fail(130, &["the order is cancelled", "goes to the stock"]);
+    let again = solve(&serve.sandbox, "alone", &["--json"]).must_succeed().json();
+    assert_eq!(sim.ledger().tasks().iter().filter(|task| task["answer"] == again["answer"]).count(), 1);
+    serve.end_in_peace();
+}
+
+/// Trap: the advice was to run the command again, and that bought every order a second time.
+#[test]
+fn interrupted_lines_without_a_key_are_cancelled_and_those_with_a_key_are_found_again() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 3_000 } }]));
+    let serve = Serve::start(quick(Sandbox::of(&sim)).set("reuse.default=exclusive"));
+    let lines = |n: u64, key: Value| {
+        let mut order = line(n, &format!("lines-{n}"));
+        order["idempotency_key"] = key;
+        format!("{order}\n")
+    };
+    let orders = [lines(1, Value::Null), lines(2, Value::Null), lines(3, json!("job-3"))].concat();
+    let mut command = serve.sandbox.command(&["solve", "--lines"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = ChildProcess::start(&mut command);
+    let mut input = child.0.stdin.take().expect("it is piped");
+    input.write_all(orders.as_bytes()).expect("the command reads");
+    let out = drain(child.0.stdout.take().expect("it is piped"));
+    let err = drain(child.0.stderr.take().expect("it is piped"));
+    until("the provider has the orders", || (sim.ledger().accepted() == 3).then_some(()));
+    kill_process(Pid::from_child(&child.0), Signal::INT).expect("our own child can be signalled");
+    assert_eq!(child.end(), Some(130));
+    assert_eq!(out.join().expect("reading does not panic").matches("accepted").count(), 3);
+    let words = err.join().expect("reading does not panic");
+    assert!(words.contains("1 stay on record") && words.contains("2 are cancelled"), "{words}");
+    drop(input);
+    serve.end_in_peace();
+}
+
+#[test]
+fn settle_without_lines_is_an_error_and_buys_nothing() {
+    let sim = Sim::start();
+    let sandbox = quick(Sandbox::polling(&sim));
+    solve(&sandbox, "settle", &["--settle"]).must_fail(2, &["--lines"]);
+    assert_eq!(sim.ledger().accepted(), 0);
 }
 
 #[test]
