@@ -27,6 +27,7 @@ export function ofAlert(alert) {
 /** The words for why something waits for a person. */
 export const CAUSES = {
   retries_spent: 'Retries spent', deadline: 'Deadline passed', in_doubt: 'In doubt', delivery: 'Not delivered', unreadable: 'Unreadable',
+  store_forgot: 'Store forgot',
 };
 /** What a replay does, in short; the order's own page has the sentence. */
 export const REPLAYS = {

@@ -155,7 +155,7 @@ async fn provider(config: &Config) -> Vec<Finding> {
         return vec![Finding::new(
             "provider",
             State::Bad,
-            "there is none: add a [[provider]] to the configuration",
+            "there is none: run `quittance init`, or add a [[provider]] to the configuration",
         )];
     };
     vec![match node::account(first).await {

@@ -256,7 +256,15 @@ impl Answers {
             true => "\nThe file is written, and nothing is wrong with it. Next:\n",
             false => "\nThe file is written. Fix what is marked BAD above and look again. Next:\n",
         };
-        let mut steps = vec![(format!("quittance serve{flag}"), "the daemon, for clients in any language")];
+        let needs_https = self.client.is_some_and(ClientLines::needs_https);
+        let serve = match needs_https {
+            true => (
+                format!("quittance serve{flag} --tls-self-signed ./tls"),
+                "the daemon, with https for your client",
+            ),
+            false => (format!("quittance serve{flag}"), "the daemon, for clients in any language"),
+        };
+        let mut steps = vec![serve];
         if !is_well {
             let doctor =
                 (format!("quittance doctor{flag}"), "store, provider and callbacks; it pays nothing");
@@ -270,7 +278,8 @@ impl Answers {
         _ = match self.client {
             Some(client) => write!(
                 text,
-                "\nThe lines to change in your client. KEY is any text of 32 characters until there are tenants:\n{}",
+                "\nThe lines to change in your client. KEY is any text of 32 characters until there are tenants{}:\n{}",
+                if needs_https { "; CA is ./tls/ca.pem" } else { "" },
                 client.render()
             ),
             None => writeln!(

@@ -152,8 +152,8 @@ pub(crate) fn check_provider(config: &Config) -> Result<(), CliError> {
 
 fn only_provider(config: &Config) -> Result<&ProviderConfig, CliError> {
     config.providers.first().ok_or_else(|| {
-        let what = "there is no provider: add a [[provider]] to quittance.toml (see docs/config.md), or try \
-                    `quittance demo`, which needs none";
+        let what = "there is no provider: run `quittance init`, which writes quittance.toml, or try \
+                    `quittance serve --mock`, which needs none";
         CliError::new(Exit::Config, what)
     })
 }

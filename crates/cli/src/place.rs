@@ -17,8 +17,9 @@ pub(crate) fn missing(store: &StoreConfig) -> Option<CliError> {
         return Some(CliError::new(Exit::Store, what));
     }
     let what = format!(
-        "there is no store in {}: go to the folder in which `quittance serve` was started, name its configuration with \
-         --config, or name the store with --set store.url=embedded:FOLDER. Nothing was created.",
+        "there is no store in {}: `quittance serve` and `quittance solve` create it. If your store is elsewhere, go to the folder in \
+         which `quittance serve` was started, name its configuration with --config, or name the store with --set \
+         store.url=embedded:FOLDER. Nothing was created.",
         whole.display()
     );
     Some(CliError::new(Exit::Store, what))

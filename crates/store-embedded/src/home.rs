@@ -35,7 +35,7 @@ pub enum EmbeddedOpenError {
     )]
     NotWritable { dir: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
     #[error(
-        "the store {} is in use by {}: one process has an embedded store to itself. Wait until it ends or stop it; to share one store, run `quittance serve` and send the orders there",
+        "the store {} is in use by {}: one process has an embedded store to itself. Wait until it ends, or stop it. If it is `quittance serve`, it takes orders over HTTP",
         dir.display(),
         .pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
     )]

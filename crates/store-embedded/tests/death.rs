@@ -193,7 +193,7 @@ fn a_second_process_learns_which_process_has_the_store_and_what_to_do() {
     let acks = run();
     let path = dir.path().canonicalize().unwrap();
     let pid = format!("process {}", std::process::id());
-    for part in ["refused: ", path.to_str().unwrap(), &pid, "Wait until it ends or stop it"] {
+    for part in ["refused: ", path.to_str().unwrap(), &pid, "Wait until it ends, or stop it"] {
         assert!(acks.contains(part), "{part} is missing in: {acks}");
     }
     drop(store);

@@ -76,7 +76,10 @@ impl CheckReport {
     }
 
     fn text(&self) -> String {
-        let file = self.file.as_deref().unwrap_or("the configuration (no file was found)");
+        // A file that is no TOML is named in its error.
+        let unnamed =
+            if self.wrong.is_empty() { "the configuration (no file was found)" } else { "the configuration" };
+        let file = self.file.as_deref().unwrap_or(unnamed);
         let result = match self.wrong.is_empty() {
             true => "is right",
             false => "is wrong: `quittance serve` would not start with it",

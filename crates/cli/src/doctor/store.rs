@@ -47,10 +47,9 @@ fn folder(config: &Config) -> Option<&Path> {
 
 async fn look(config: &Config, environment: &Environment) -> Vec<Finding> {
     if let Some(missing) = place::missing(&config.store) {
-        let what = format!("{} (`quittance serve` and `quittance solve` make one)", missing.what);
         // One that cannot be made either is wrong.
         let is_possible = config.store.can_be_made();
-        return vec![of(if is_possible { State::Note } else { State::Bad }, what)];
+        return vec![of(if is_possible { State::Note } else { State::Bad }, missing.what)];
     }
     match ApiClient::of_daemon(&config.store, config, environment, ADMIN_KEY) {
         Ok(Some(client)) => return ask(config, &client).await,

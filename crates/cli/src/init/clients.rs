@@ -36,6 +36,11 @@ impl ClientLines {
         })
     }
 
+    /// Whether the client speaks https and nothing else.
+    pub(super) fn needs_https(self) -> bool {
+        self.text.contains(":8743") && !self.text.contains(":8780")
+    }
+
     /// The lines, for a terminal: without the marks of Markdown.
     pub(super) fn render(self) -> String {
         let mut lines = self.text.lines().filter(|line| !line.starts_with("```"));

@@ -110,11 +110,16 @@ async fn strangers_that_are_slow_and_come_back_keep_no_caller_waiting() {
     let strangers: Vec<_> = (0..RETURNING).map(comes).collect();
     let have_returned = async || (returned.load(Ordering::Relaxed) > STRANGERS).then_some(());
     eventually("strangers have been sent away and come back", have_returned).await;
-    let begun = Instant::now();
-    all_others_get_in(&fixture).await;
-    let waited = begun.elapsed();
+    // Strangers that keep others waiting do so every time. A machine that is busy for a moment does not.
+    let mut waited = Vec::new();
+    for _ in 0..3 {
+        let begun = Instant::now();
+        all_others_get_in(&fixture).await;
+        waited.push(begun.elapsed());
+    }
     strangers.iter().for_each(tokio::task::JoinHandle::abort);
-    assert!(waited < Duration::from_secs(2), "{waited:?} for six requests, one after the other");
+    let shortest = waited.iter().min().copied().unwrap_or_default();
+    assert!(shortest < Duration::from_secs(2), "{waited:?} for six requests each, one after the other");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
