@@ -1,5 +1,5 @@
-//! Answers in the shape that each method has. A token names the task that it came from, so that a test that finds it
-//! at the wrong caller knows whose it is; the answer to a picture follows from the picture alone.
+//! Makes answers in the shape that each method has. A token names its task, so that a test can see whose token it is.
+//! The answer to a picture depends on the picture alone.
 
 use crate::in_php::{AnswerShape, ProviderRequest};
 use crate::rng::MockRng;
@@ -16,12 +16,12 @@ pub(crate) const AGENT: &str =
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MockAnswer {
-    /// What `request` holds.
+    /// The value of `request` in the reply.
     pub value: Value,
     pub beside: AnswerExtras,
 }
 
-/// What stands beside the answer in JSON.
+/// What a JSON reply holds beside the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerExtras {
     Nothing,
@@ -36,7 +36,7 @@ impl MockAnswer {
         Self { value: Value::String(text.into()), beside: AnswerExtras::Nothing }
     }
 
-    /// The answer as a reply in plain text has it.
+    /// The answer as a plain text reply holds it.
     pub(crate) fn plain(&self) -> String {
         match &self.value {
             Value::String(text) => text.clone(),
@@ -44,7 +44,8 @@ impl MockAnswer {
         }
     }
 
-    /// The JSON protocol is the same whatever the profile: it has none.
+    /// Makes the answer to a task. A task of the JSON protocol has no `profile`: its answers are the same for every
+    /// profile.
     pub(crate) fn make(
         id: &str,
         luck: u64,
@@ -120,7 +121,8 @@ impl MockAnswer {
     }
 }
 
-/// What the classic protocol puts into words, the other one leaves as it is.
+/// Answers that the classic protocol writes as text, such as points and cells, as the JSON values of the other
+/// protocol.
 fn structured(shape: AnswerShape, picture_rng: &mut MockRng, form: &Form) -> MockAnswer {
     let mut point = || json!({"x": picture_rng.between(1, 300), "y": picture_rng.between(1, 300)});
     let value = match shape {

@@ -1,5 +1,5 @@
-//! The judge's API, `/mock/`: reads the ledger, and calms or storms the provider while it runs. Only from this
-//! machine.
+//! The control API of the mock provider, `/mock/`. It shows the ledger and changes the faults at run time. Only this
+//! machine may call it.
 
 use crate::faults::Faults;
 use crate::mock_server::{MockOutage, MockShared};
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// No outage is longer: a typing error must not take the rest of the day.
+/// The longest outage. A typing error must not take the rest of the day.
 pub(crate) const OUTAGE_MS_MAX: u64 = 3_600_000;
 
 #[derive(Debug, Deserialize)]
@@ -25,7 +25,7 @@ struct OutageRequest {
     refuse: bool,
 }
 
-/// `{}` is calm, `"storm"` the preset, and anything else names its rates.
+/// The body of `PUT /mock/faults`: `{}` means no faults, `"storm"` names a preset, and anything else gives rates.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum FaultsRequest {
@@ -40,7 +40,7 @@ enum FaultPreset {
     Storm,
 }
 
-/// An answer, or the status and the reason instead of it.
+/// An answer, or the status and the reason for the refusal.
 type ControlResult = Result<String, (StatusCode, String)>;
 
 pub(crate) fn answer(

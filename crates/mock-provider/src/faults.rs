@@ -1,42 +1,42 @@
-//! How often each thing goes wrong, drawn from the seed. All rates are shares of one (0.1 = every tenth); of the rates
-//! that concern one request at most one strikes. Zero everywhere by default.
+//! How often each fault happens, drawn from the seed. A rate is a fraction of one: 0.1 is every tenth. At most one
+//! fault strikes a request. All rates are zero by default.
 
 use crate::rng::MockRng;
 use crate::script::FaultAction;
 use crate::settings::MillisRange;
 use serde::{Deserialize, Serialize};
 
-/// What goes wrong between the client and one endpoint.
+/// Rates of the faults between the client and one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WireFaults {
     /// The connection ends before the request was acted upon.
     pub request_lost: f64,
-    /// It was acted upon, and the connection ends without an answer.
+    /// The request was acted upon, and the connection ends without an answer.
     pub reply_lost: f64,
-    /// A 5xx page, and nothing was done.
+    /// A 5xx page. The request was not acted upon.
     pub status_before: f64,
-    /// A 5xx page, although it was done.
+    /// A 5xx page, although the request was acted upon.
     pub status_after: f64,
-    /// HTTP 429, and nothing was done.
+    /// HTTP 429. The request was not acted upon.
     pub too_many: f64,
-    /// 200 with a page for people, although it was done.
+    /// Status 200 with an HTML page, although the request was acted upon.
     pub html: f64,
-    /// Bytes that mean nothing, although it was done.
+    /// Random bytes, although the request was acted upon.
     pub garbage: f64,
     /// Half of the answer.
     pub truncated: f64,
-    /// One of `codes`, and nothing was done.
+    /// One of `codes`. The request was not acted upon.
     pub code: f64,
     /// The answer comes after `slow_ms`.
     pub slow: f64,
-    /// No answer for `hang_ms`, then the connection ends; it was done.
+    /// The request was acted upon. No answer comes for `hang_ms`, then the connection ends.
     pub hang: f64,
     /// res.php with `ids`: fewer parts than ids.
     pub fewer_parts: f64,
 }
 
-/// What goes wrong with a pingback.
+/// Rates of the faults of pingbacks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PingbackFaults {
@@ -46,9 +46,9 @@ pub struct PingbackFaults {
     pub delayed: f64,
     /// Sent, and answered, before in.php answers.
     pub early: f64,
-    /// Strangers call too: at an address with a changed end, and at an invented one.
+    /// Forged pingbacks come too: to an address with a changed end, and for an invented task.
     pub forged: f64,
-    /// The task cannot be solved, and the pingback brings the code.
+    /// The task cannot be solved, and the pingback holds the code.
     pub code: f64,
 }
 
@@ -94,7 +94,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Everything at once, at rates that still let a patient client through.
+    /// All faults at once, at rates at which a client with long timeouts still gets its answers.
     #[must_use]
     pub fn storm() -> Self {
         let wire = WireFaults {
@@ -174,7 +174,7 @@ impl Faults {
         }
     }
 
-    /// Several of these may befall one pingback.
+    /// Draws the faults of one pingback. Several can strike at once.
     pub(crate) fn on_pingback(&self, rng: &mut MockRng) -> Vec<FaultAction> {
         let rates = &self.pingback;
         let mut actions = Vec::new();

@@ -1,5 +1,5 @@
-//! What a request to in.php means, and whether the provider would take it: which parameters each method needs, and
-//! the code for each that is missing or wrong. An unknown method is taken: new ones appear every few months.
+//! What a request to in.php means, and whether the provider takes it: the parameters that each method needs, and the
+//! code for each that is missing or wrong. An unknown method is taken, because new ones appear every few months.
 
 use crate::ledger::LedgerValue;
 use crate::picture;
@@ -8,18 +8,18 @@ use crate::settings::{MockClassicDialect, Settings};
 use quittance_protocol::classic::{Form, Part};
 use std::collections::BTreeMap;
 
-/// None of these says what is wanted.
+/// Control parameters, which are no part of the task.
 pub(crate) const CONTROL: &[&str] =
     &["key", "method", "json", "soft_id", "pingback", "header_acao", "debug_dump"];
-/// Longer text is shown by its digest.
+/// The longest text that the ledger shows. For longer text it shows the digest.
 const SHOWN_BYTES_MAX: usize = 4_096;
 const TEXTCAPTCHA_CHARS_MAX: usize = 140;
 const PICTURES_MAX: usize = 9;
 
-/// What an answer looks like.
+/// The shape of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerShape {
-    /// Follows from what was shown, so that the same picture has the same answer.
+    /// Depends on the picture alone: the same picture has the same answer.
     Text,
     Grid,
     Coordinates,
@@ -27,9 +27,9 @@ pub(crate) enum AnswerShape {
     Boxes,
     Rotate,
     Bls,
-    /// A token. Holds how it begins.
+    /// A token that begins with this text.
     Token(&'static str),
-    /// captchaai says these in `result`, with the browser that they belong to.
+    /// A token with the browser that it belongs to. CaptchaAI sends both in `result`.
     Bound(&'static str),
     /// A token in `request`, with the browser beside it.
     TokenAndAgent(&'static str),
@@ -40,7 +40,7 @@ pub(crate) enum AnswerShape {
 }
 
 impl AnswerShape {
-    /// Whether it is more than a word, and the classic protocol has to spell it out.
+    /// Whether the answer has several parts. The classic protocol writes them as one text.
     pub(crate) fn is_structured(self) -> bool {
         matches!(self, Self::Grid | Self::Coordinates | Self::Canvas | Self::Rotate)
     }
@@ -51,7 +51,7 @@ impl AnswerShape {
 pub(crate) struct ProviderRequest {
     pub method: String,
     pub shape: AnswerShape,
-    /// The digest of what is to be read, where that decides the answer.
+    /// The digest of the picture, if the answer depends on it.
     pub picture_digest: Option<[u8; 32]>,
     /// How many pictures there are.
     pub pictures: usize,
@@ -195,7 +195,7 @@ fn token_shape(method: &str, form: &Form, profile: MockClassicDialect) -> Result
 const GEETEST_V4: AnswerShape =
     AnswerShape::Fields(&["captcha_id", "lot_number", "pass_token", "gen_time", "captcha_output"]);
 
-/// Methods without a line of their own above that need no more than a page.
+/// Methods that are not listed above and need only a page.
 const KNOWN: &[&str] =
     &["mt_captcha", "friendly_captcha", "prosopo", "cybersiara", "captchafox", "cutcaptcha"];
 
@@ -235,7 +235,7 @@ fn check_proxy(form: &Form, is_needed: bool) -> Result<(), &'static str> {
     if is_address && is_type { Ok(()) } else { Err("ERROR_PROXY_FORMAT") }
 }
 
-/// What identifies the request, whatever order and encoding it came in.
+/// A digest that identifies the request, independent of the order and encoding of its parameters.
 pub(crate) fn identity(form: &Form) -> [u8; 32] {
     let wanted = form.0.iter().filter(|(name, _)| *name == "method" || !CONTROL.contains(&name.as_str()));
     digest(wanted.flat_map(|(name, part)| {
@@ -268,7 +268,7 @@ fn ledger_value(name: &str, part: &Part) -> LedgerValue {
     }
 }
 
-/// A proxy's password is a secret; that two are different is not.
+/// Replaces the login by its digest: the password stays secret, and two different logins still differ.
 fn without_login(proxy: &str) -> String {
     match proxy.rsplit_once('@') {
         Some((login, address)) => format!("{}@{address}", &hex(&digest([login.as_bytes()]))[..12]),

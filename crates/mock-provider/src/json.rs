@@ -1,6 +1,5 @@
-//! The other protocol: createTask and getTaskResult, in the dialects of four providers. This is an API and no more:
-//! requests become the parameters that in.php and res.php know, so that one world keeps one ledger for both
-//! protocols.
+//! The JSON protocol, createTask and getTaskResult, in the dialects of four providers. Requests become the parameters
+//! of in.php and res.php, so that both protocols share one ledger.
 
 mod error_names;
 mod kinds;
@@ -16,10 +15,10 @@ use quittance_protocol::classic::{Form, Part};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// CapMonster: a key with this end wants no token out of the provider's own stock.
+/// CapMonster: a key with this suffix asks for a token that is not from the provider's own stock.
 const NO_CACHE: &str = "__nocache";
 
-/// The provider whose JSON protocol is played; the first part of the path chooses it.
+/// The provider whose JSON protocol the mock provider speaks. The first part of the path chooses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MockDialect {
@@ -45,7 +44,7 @@ impl MockDialect {
         }
     }
 
-    /// The id as a client of this provider knows it.
+    /// The task id as this provider writes it.
     pub(crate) fn spelled_id(self, id: u64) -> String {
         match self {
             Self::CapSolver => uuid(id),
@@ -60,7 +59,7 @@ impl MockDialect {
         }
     }
 
-    /// One sends words and the others send numbers; none takes what the other sends.
+    /// Reads a task id: text at CapSolver, a number in the other dialects. Each dialect refuses the other form.
     fn id_of(self, task_id: &Value) -> Option<u64> {
         match (self, task_id) {
             (Self::CapSolver, Value::String(text)) => {
@@ -73,14 +72,14 @@ impl MockDialect {
     }
 }
 
-/// The id is in its last group, and the rest follows from it: who makes one up is found out.
+/// A UUID with the id in its last group. The rest is derived from the id, so an invented UUID is recognized.
 fn uuid(id: u64) -> String {
     let mut rng = MockRng::of(id, "uuid", 0);
     let (head, rest) = (hex(&rng.draw().to_be_bytes()), hex(&rng.draw().to_be_bytes()));
     format!("{}-{}-4{}-a{}-{id:012x}", &head[..8], &head[8..12], &rest[..3], &rest[3..6])
 }
 
-/// What a report is about: some providers have a method for each.
+/// The kinds of captcha that a report is about. Some providers have one method for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Concerns {
     Anything,
@@ -111,7 +110,7 @@ enum Method {
     Balance,
     Good(Concerns),
     Bad(Concerns),
-    /// Good or bad, as its body says.
+    /// A report that is good or bad, as its body says.
     Feedback,
     Unknown,
 }
@@ -128,7 +127,7 @@ pub(crate) struct JsonEndpoint {
 const COMMON: &[(&str, Method)] =
     &[("createTask", Method::Create), ("getTaskResult", Method::Result), ("getBalance", Method::Balance)];
 
-/// The reports that each provider takes.
+/// The methods by which each provider takes reports.
 fn reports(dialect: MockDialect) -> &'static [(&'static str, Method)] {
     use Concerns::{Anything, Hcaptcha, Pictures, Recaptcha, Tokens};
     match dialect {
@@ -155,7 +154,7 @@ fn reports(dialect: MockDialect) -> &'static [(&'static str, Method)] {
 }
 
 impl JsonEndpoint {
-    /// None if this protocol has nothing there.
+    /// The endpoint at this path, or `None` if this protocol has none there.
     pub(crate) fn at(path: &str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
         let prefixed = path.split_once('/').and_then(|(first, rest)| {
@@ -175,7 +174,7 @@ impl JsonEndpoint {
         if self.method == Method::Create { Endpoint::In } else { Endpoint::Res }
     }
 
-    /// None if the body is no JSON object. Errors in a readable one come later: the key comes first.
+    /// Reads the body, or returns `None` if it is no JSON object. Other errors are reported after the key is checked.
     pub(crate) fn read(self, body: &[u8]) -> Option<(Form, JsonTaskOptions)> {
         let Ok(Value::Object(body)) = serde_json::from_slice(body) else { return None };
         let mut form = Form::default();
@@ -224,14 +223,14 @@ impl JsonEndpoint {
     }
 }
 
-/// What a request of this protocol has beside the parameters.
+/// What a request of the JSON protocol holds beside the parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonTaskOptions {
     pub endpoint: JsonEndpoint,
-    /// The type of the task, as it was sent.
+    /// The type of the task, as the client sent it.
     pub task_type: String,
     pub kind: Option<&'static JsonKind>,
-    /// Why it is refused, once its key is found to be good.
+    /// The error code of a request that is refused after its key was accepted.
     pub flaw: Option<&'static str>,
     pub concerns: Concerns,
 }
@@ -249,7 +248,7 @@ impl JsonTaskOptions {
     }
 }
 
-/// Neither changes the task, but nonsense is refused for both.
+/// Checks two fields that do not change the task, but are refused if they make no sense.
 fn check_extras(body: &Map<String, Value>) -> Result<(), &'static str> {
     let is_soft_id = |value: &Value| match value {
         Value::Null | Value::Number(_) => true,

@@ -1,11 +1,11 @@
-//! A stand-in for the provider: a real HTTP server that speaks both protocols as strictly as the real ones, with every
-//! fault that they were seen to have, and a ledger that says what was really taken, paid for and given out. It is
-//! the judge in our tests, so it shares no rule with what it judges: of ours it knows only how a form is read.
+//! The mock provider: a real HTTP server that speaks both protocols as strictly as real providers do. It has every
+//! fault that real providers showed, and a ledger of what was taken, paid and delivered. Tests judge our code by it,
+//! so it shares no rule with that code: it uses only the reader of forms.
 //!
-//! `/in.php`, `/res.php` and (captchaai) `/solve.php` are the provider, and so are `/createTask`, `/getTaskResult`,
-//! `/getBalance` and the reports of the JSON protocol, which `/2captcha/`, `/anticaptcha/`, `/capmonster/` and
-//! `/capsolver/` before them put in the dialect of each [`MockDialect`]. All of them are one world with one ledger.
-//! Under `/mock/`, only for this machine:
+//! `/in.php`, `/res.php` and (CaptchaAI) `/solve.php` speak the classic protocol. `/createTask`, `/getTaskResult`,
+//! `/getBalance` and the reports speak the JSON protocol. A prefix `/2captcha/`, `/anticaptcha/`, `/capmonster/` or
+//! `/capsolver/` selects the [`MockDialect`]. All share one ledger. These requests control the mock provider, and are
+//! for this machine only:
 //!
 //! | request | body | answer |
 //! | --- | --- | --- |
@@ -19,11 +19,11 @@
 //! | `POST /mock/outage` | `{"ms":500,"refuse":false}`; `refuse` takes the socket away, else connections are closed at once | `{"ok":true}` |
 //! | `POST /mock/reset` | | `{"ok":true}`; forgets tasks, bans and sums; ids go on |
 //!
-//! POST does what PUT does. What is refused gets 400 or 404 and `{"error":"why"}`.
+//! POST does the same as PUT. A refused request gets 400 or 404 and `{"error":"why"}`.
 //!
-//! A [`ScriptRule`] says where (`on`: `in.php` or `createTask`, which are one place, `res.php` or `getTaskResult`, which are
-//! another, and `pingback`), when (`nth`, `every`, `from_ms`, `to_ms`, `match`,
-//! `times`) and what (`do`):
+//! A [`ScriptRule`] has three parts. `on` says where: `in.php` or `createTask` (the same place), `res.php` or
+//! `getTaskResult` (the same place), or `pingback`. `nth`, `every`, `from_ms`, `to_ms`, `match` and `times` say when.
+//! `do` says what:
 //!
 //! | `do` | on | what happens |
 //! | --- | --- | --- |
@@ -76,14 +76,14 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
 use world::MockWorld;
 
-/// A running stand-in. Dropping it stops it; [`MockProvider::stop`] also waits until it has.
+/// A running mock provider. Dropping it stops it; [`MockProvider::stop`] also waits until it has stopped.
 pub struct MockProvider {
     shared: Arc<MockShared>,
     address: SocketAddr,
 }
 
 impl MockProvider {
-    /// Listens, and is ready when this returns. A script that cannot be done and unusable accounts are
+    /// Starts to listen, and is ready when this returns. An impossible script or unusable accounts give
     /// `InvalidInput`.
     pub async fn start(settings: Settings) -> io::Result<Self> {
         let clock = LedgerClock::start();
@@ -121,7 +121,7 @@ impl MockProvider {
         self.shared.world().ledger(now, 0, true)
     }
 
-    /// The sums alone, which cost little.
+    /// The totals without the list of tasks, which is cheap.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let now = self.shared.clock.now_ms();
@@ -139,17 +139,18 @@ impl MockProvider {
         self.shared.world().set_faults(faults);
     }
 
-    /// Replaces the script; counting starts again.
+    /// Replaces the script and starts its counters again.
     pub fn script(&self, rules: Vec<ScriptRule>) -> Result<(), BadScript> {
         self.shared.world().set_script(rules)
     }
 
-    /// Whether there is such an account.
+    /// Changes an account. Returns false if there is no account of that name.
     pub fn change_account(&self, change: &AccountChange) -> bool {
         self.shared.world().change_account(change)
     }
 
-    /// Down for so long; if it `refuses`, not even the socket is there.
+    /// Starts an outage of this length. If it `refuses`, the socket is closed; else connections are accepted and
+    /// closed.
     pub fn outage(&self, length: Duration, refuses: bool) {
         let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         control::begin_outage(&self.shared, ms, refuses);
@@ -160,9 +161,9 @@ impl MockProvider {
         self.shared.world().reset(now);
     }
 
-    /// Waits until the ledger looks like that; says whether it did in time.
+    /// Waits until `holds` accepts the ledger, or until `limit` has passed. Returns whether it did in time.
     pub async fn until(&self, limit: Duration, mut holds: impl FnMut(&Ledger) -> bool) -> bool {
-        /// A task is solved by the clock alone, without a notice.
+        /// The pause between two looks: the clock can solve a task without a notification.
         const LOOK_AGAIN: Duration = Duration::from_millis(10);
         let end = Instant::now() + limit;
         let mut changes = self.shared.changes();

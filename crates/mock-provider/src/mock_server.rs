@@ -1,5 +1,5 @@
-//! The listening socket, and each connection's life. A connection can end as rudely as in real life: closed, reset,
-//! in the middle of a sentence; and the socket itself can be gone for a while.
+//! The listening socket and the connections. A connection can be closed or reset in the middle of a reply, and the
+//! socket can be closed for a while.
 
 use crate::rng::MockRng;
 use crate::service;
@@ -20,13 +20,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Enough for an answer in a URL; a request line alone may have 16 kB and more.
+/// The longest head of a request: enough for an answer in a URL. A request line alone can have 16 kB and more.
 const HEAD_BYTES_MAX: usize = 128 << 10;
 const HEAD_WAIT: Duration = Duration::from_secs(30);
-/// How long to wait before the port is requested again after an outage.
+/// The pause before the next attempt to bind the port after an outage.
 const REBIND_PAUSE: Duration = Duration::from_millis(20);
 
-/// The time as the ledger has it: real at the start, and from then on by the runtime's clock, which a test may stop.
+/// The clock of the ledger. It starts at the real time and then follows the runtime's clock, which a test can stop.
 #[derive(Debug)]
 pub(crate) struct LedgerClock {
     start: Instant,
@@ -53,7 +53,7 @@ impl LedgerClock {
     }
 }
 
-/// A time in which the provider is down.
+/// A time during which the provider is down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MockOutage {
     pub until_ms: u64,
@@ -62,7 +62,7 @@ pub(crate) struct MockOutage {
     pub refuses: bool,
 }
 
-/// What all connections have in common.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct MockShared {
     pub settings: Arc<Settings>,
@@ -93,7 +93,7 @@ impl MockShared {
         locked(&self.world)
     }
 
-    /// Wakes the callers that wait for the ledger to change.
+    /// Wakes the waiters for a change of the ledger.
     pub(crate) fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
@@ -102,14 +102,14 @@ impl MockShared {
         self.changes.subscribe()
     }
 
-    /// Runs until it is done or the mock provider is stopped.
+    /// Runs the job until it is done or the mock provider stops.
     pub(crate) fn spawn(&self, job: impl Future<Output = ()> + Send + 'static) {
         let mut jobs = locked(&self.jobs);
         while jobs.try_join_next().is_some() {}
         jobs.spawn(job);
     }
 
-    /// Ends everything that runs, without waiting for it.
+    /// Aborts all jobs, without waiting for their end.
     pub(crate) fn abort(&self) {
         locked(&self.jobs).abort_all();
     }
@@ -119,13 +119,13 @@ impl MockShared {
         jobs.shutdown().await;
     }
 
-    /// The outage that is on, if one is.
+    /// The outage that is in force, if there is one.
     pub(crate) fn outage(&self) -> Option<MockOutage> {
         Some(*self.outage.borrow()).filter(|outage| self.clock.now_ms() < outage.until_ms)
     }
 }
 
-/// Accepts connections until it is dropped.
+/// Accepts connections until the future is dropped.
 pub(crate) async fn listen(shared: Arc<MockShared>, mut listener: TcpListener, address: SocketAddr) {
     let slots = Arc::new(Semaphore::new(shared.settings.connections_max));
     let mut outages = shared.outage.subscribe();
@@ -174,7 +174,7 @@ fn is_turned_away(shared: &MockShared, number: u64) -> bool {
     is_down || is_refused
 }
 
-/// How a connection is to end when its service gives up on it.
+/// How a connection ends after its service has returned an error.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionEnd {
     /// Raw bytes that are written before the connection ends.

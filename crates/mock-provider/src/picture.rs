@@ -1,4 +1,5 @@
-//! Pictures as they come: uploaded, in base64, with or without a `data:` prefix; and what the provider refuses of them.
+//! Reads pictures, which come as uploads or as base64, with or without a `data:` prefix, and checks them as the
+//! provider does.
 
 use crate::settings::{MockClassicDialect, Settings};
 use base64::Engine;
@@ -13,7 +14,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The bytes that a parameter stands for; none if it is text that is no base64.
+/// The bytes of a parameter, or `None` if its text is not base64.
 pub(crate) fn bytes_of(part: &Part) -> Option<Vec<u8>> {
     let text = match part {
         Part::File(bytes) => return Some(bytes.clone()),
@@ -27,7 +28,7 @@ pub(crate) fn bytes_of(part: &Part) -> Option<Vec<u8>> {
     LENIENT.decode(encoded).ok()
 }
 
-/// Whether the provider takes it for a picture that it can show to a worker.
+/// Checks whether the provider takes the bytes as a picture for its workers.
 pub(crate) fn check(bytes: &[u8], settings: &Settings) -> Result<(), &'static str> {
     if bytes.len() < settings.image_bytes_min {
         return Err("ERROR_ZERO_CAPTCHA_FILESIZE");
@@ -48,7 +49,8 @@ pub(crate) fn check(bytes: &[u8], settings: &Settings) -> Result<(), &'static st
     }
 }
 
-/// None if it is no picture of a sort that is taken; the size only where the header tells it at a fixed place.
+/// The outer `None` means: no picture of a type that the provider takes. The inner size is known only for formats
+/// with a fixed header.
 fn size_of(bytes: &[u8], profile: MockClassicDialect) -> Option<Option<(u32, u32)>> {
     let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let short = |at: usize| Some(u32::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));

@@ -1,5 +1,5 @@
-//! Calling back: POST or GET as the profile does it, early, late, twice or not at all as the faults will have it, and
-//! strangers who try to pass for the provider. Only this machine is ever called.
+//! Sends pingbacks, as POST or GET according to the profile, and early, late, twice or not at all according to the
+//! faults. Forged pingbacks come too. Only this machine is ever called.
 
 use crate::answer::MockAnswer;
 use crate::mock_server::MockShared;
@@ -19,11 +19,11 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The calls that follow a task.
+/// The pingbacks that follow one task.
 #[derive(Clone, Debug)]
 pub(crate) struct Calls {
     pub id: u64,
-    /// When it is solved.
+    /// When the task is solved.
     pub at: u64,
     pub generation: u64,
     pub actions: Vec<FaultAction>,
@@ -35,7 +35,7 @@ impl Calls {
     }
 }
 
-/// Where to call.
+/// The address of a pingback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PingbackAddress {
     socket: SocketAddr,
@@ -45,7 +45,7 @@ pub(crate) struct PingbackAddress {
 }
 
 impl PingbackAddress {
-    /// Only `http://` on this machine: the stand-in must never call a stranger.
+    /// Reads a URL. Only `http://` on this machine is allowed: the mock provider must never call another host.
     pub(crate) fn read(url: &str) -> Result<Self, &'static str> {
         let uri: Uri = url.parse().map_err(|_| "not an address")?;
         if uri.scheme_str() != Some("http") {
@@ -73,12 +73,12 @@ impl PingbackAddress {
     }
 }
 
-/// What is left of an address that was sent in a query of its own: the rest was taken for parameters of in.php.
+/// The part of an unescaped pingback URL before its first `&`: the rest arrived as parameters of in.php.
 pub(crate) fn first_parameter_only(url: &str) -> String {
     url.split('&').next().unwrap_or_default().to_owned()
 }
 
-/// What a call says.
+/// The content of a pingback.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Words {
     /// The form that services of this profile send.
@@ -89,7 +89,7 @@ pub(crate) enum Words {
     Json(String),
 }
 
-/// Calls back as the actions will have it.
+/// Sends the pingbacks that the actions ask for.
 pub(crate) async fn run(shared: Arc<MockShared>, calls: Calls) {
     if calls.actions.contains(&FaultAction::Forged) {
         forge(&shared, &calls).await;
@@ -106,7 +106,7 @@ pub(crate) async fn run(shared: Arc<MockShared>, calls: Calls) {
     }
 }
 
-/// One honest call, unless it was agreed that it brings a code.
+/// Sends one genuine pingback. A fault can replace the answer by a code.
 pub(crate) async fn call(shared: &MockShared, calls: &Calls) {
     let now = shared.clock.now_ms();
     let code = calls.actions.iter().find_map(|action| match action {
@@ -122,7 +122,7 @@ pub(crate) async fn call(shared: &MockShared, calls: &Calls) {
     shared.changed();
 }
 
-/// A stranger knows an address like the right one, and an invented one.
+/// Sends two forged pingbacks: one for the task at a changed address, and one for an invented task.
 async fn forge(shared: &MockShared, calls: &Calls) {
     let now = shared.clock.now_ms();
     for (id, is_known) in [(calls.id, true), (calls.id + 1_000_000_007, false)] {
@@ -139,7 +139,7 @@ async fn forge(shared: &MockShared, calls: &Calls) {
     }
 }
 
-/// An address that differs in the last characters of its path or query: where the MAC stands, if there is one.
+/// The address with other last characters in its path or query. A MAC stands there, if there is one.
 fn with_another_end(address: &PingbackAddress) -> String {
     let path = &address.path;
     let keep = path.len() - path.bytes().rev().take_while(u8::is_ascii_alphanumeric).count().min(8);
@@ -149,7 +149,7 @@ fn with_another_end(address: &PingbackAddress) -> String {
     format!("http://{}{start}{other}", address.authority)
 }
 
-/// Whether it was answered with 200.
+/// Sends a pingback. Returns whether it was answered with 200.
 async fn send(shared: &MockShared, url: &str, words: &Words) -> bool {
     let wait = Duration::from_millis(shared.settings.pingback_timeout_ms);
     let Ok(address) = PingbackAddress::read(url) else { return false };

@@ -1,5 +1,5 @@
-//! How the provider puts things: plain text or JSON, exact to the byte. No newline ends an answer, because real clients
-//! compare whole bodies.
+//! The replies of the provider as plain text or JSON, exact to the byte. No reply ends with a newline, because real
+//! clients compare whole bodies.
 
 use crate::answer::{AGENT, AnswerExtras, MockAnswer};
 use crate::json::{self, JsonKind};
@@ -17,7 +17,7 @@ pub(crate) struct MockReply {
     pub status: u16,
     pub body: String,
     pub is_json: bool,
-    /// Any page may read it.
+    /// Whether any web page may read the reply (CORS).
     pub is_open: bool,
 }
 
@@ -27,20 +27,20 @@ impl MockReply {
     }
 }
 
-/// An answer, and what may come beside it.
+/// An answer and the fields that can stand beside it.
 #[derive(Debug)]
 pub(crate) struct SolvedTask<'a> {
     pub id: u64,
     pub answer: &'a MockAnswer,
     pub kind: &'static JsonKind,
     pub price_micros: u64,
-    /// The classic protocol gives the price only on request.
+    /// Whether the reply holds the price. The classic protocol sends it only on request.
     pub with_price: bool,
     pub taken_at_ms: u64,
     pub solved_at_ms: u64,
 }
 
-/// How this client wants to be answered.
+/// The format in which this client gets its replies.
 #[derive(Clone, Debug)]
 pub(crate) enum ReplyFormat {
     Classic(Classic),
@@ -55,7 +55,7 @@ impl ReplyFormat {
         }
     }
 
-    /// The code as it is sent.
+    /// The code as the reply writes it.
     pub(crate) fn spelled<'a>(&self, code: &'a str) -> &'a str {
         match self {
             Self::Classic(_) => code,
@@ -146,7 +146,7 @@ impl Classic {
         })
     }
 
-    /// A text that is sent as it is: a balance, an accepted report.
+    /// A reply of bare text: a balance, or an accepted report.
     pub(crate) fn bare(&self, text: &str) -> MockReply {
         self.reply(text, || format!(r#"{{"status":1,"request":{}}}"#, quoted(text)))
     }
@@ -163,7 +163,7 @@ impl Classic {
         self.ok(&id.to_string())
     }
 
-    /// Fields of their own, in JSON whatever was requested.
+    /// A reply in JSON, also to a request for plain text.
     pub(crate) fn json(&self, json: String) -> MockReply {
         Self { is_json: true, ..self.clone() }.reply("", || json)
     }
@@ -197,12 +197,12 @@ fn quoted(text: &str) -> Value {
     Value::String(text.to_owned())
 }
 
-/// `0.00299`: five places, as get2 has it.
+/// A price with five decimal places, as `get2` sends it: `0.00299`.
 pub(crate) fn price(micros: u64) -> String {
     format!("{}.{:05}", micros / 1_000_000, micros % 1_000_000 / 10)
 }
 
-/// `3.50`, and more places only where they say something.
+/// A balance with two decimal places, or more if they are not zero: `3.50`.
 fn balance(micros: u64) -> String {
     let full = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     let short = full.trim_end_matches('0');
@@ -210,7 +210,7 @@ fn balance(micros: u64) -> String {
     full[..short.len() + 2_usize.saturating_sub(places)].to_owned()
 }
 
-/// What 2captcha says to people beside some of its codes.
+/// The text that 2captcha sends with some of its codes.
 fn error_text(code: &str) -> Option<&'static str> {
     Some(match code {
         "ERROR_WRONG_USER_KEY" => {

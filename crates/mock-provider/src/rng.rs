@@ -1,5 +1,5 @@
-//! Chance from a hash: what is drawn for a request follows from the seed and from what the request is, not from when
-//! its thread came to run. So a seed repeats its faults, and two requests that change places keep theirs.
+//! Random numbers from a hash of the seed and the request, independent of thread timing. So a seed repeats its
+//! faults, and two requests that change places keep theirs.
 
 use sha2::{Digest, Sha256};
 
@@ -21,7 +21,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 pub(crate) struct MockRng(u64);
 
 impl MockRng {
-    /// One stream of draws for each purpose, so that one more draw for the one does not shift the other.
+    /// One stream for each purpose, so that one more draw for one purpose does not shift another.
     pub(crate) fn of(seed: u64, purpose: &str, nth: u64) -> Self {
         let hash = digest([&seed.to_be_bytes()[..], purpose.as_bytes(), &nth.to_be_bytes()[..]]);
         Self(u64::from_be_bytes(hash[..8].try_into().expect("a digest has more than eight bytes")))
@@ -35,7 +35,7 @@ impl MockRng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Uniform in 0..1.
+    /// A uniform number from 0 up to, but not including, 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1_u64 << 53) as f64
     }

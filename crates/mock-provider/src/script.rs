@@ -1,5 +1,5 @@
-//! Faults by appointment: a list of rules, each naming where, when and what. Every rule counts for itself the requests
-//! that it applies to; of several that fire at once all shape the task, and the first decides about the answer.
+//! Scripted faults: a list of rules, each with a place, a condition and an action. Each rule counts the requests that
+//! meet its conditions. If several rules fire at once, all shape the task, and the first one decides about the reply.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 pub(crate) const RULES_MAX: usize = 1_000;
 
-/// Where a rule applies. `in.php` stands for `solve.php` and createTask, too, and `res.php` for all other requests: a
-/// rule does not care which protocol the request came by.
+/// The place at which a rule applies, for both protocols. `in.php` includes `solve.php` and createTask; `res.php`
+/// includes all other requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RulePlace {
     #[serde(rename = "in.php", alias = "createTask")]
@@ -19,13 +19,13 @@ pub enum RulePlace {
     Pingback,
 }
 
-/// What is done. `taken` says whether the request is acted upon nevertheless.
+/// The action of a rule. `taken` says whether the request is still acted upon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>", into = "Map<String, Value>")]
 pub enum FaultAction {
     RequestLost,
     ReplyLost,
-    /// An error code instead of an answer; on a pingback, in the place of the answer.
+    /// An error code instead of the answer.
     Code(String),
     Status {
         status: u16,
@@ -40,21 +40,21 @@ pub enum FaultAction {
     Truncated {
         taken: bool,
     },
-    /// Nothing for so long, then the connection ends.
+    /// No reply for `ms` milliseconds, then the connection ends.
     Hang {
         ms: u64,
         taken: bool,
     },
-    /// The answer, later.
+    /// The answer comes `ms` milliseconds later.
     Delay {
         ms: u64,
     },
     FewerParts,
     Unsolvable,
     Vanish,
-    /// How long the task takes, whatever the settings say.
+    /// The time that the task takes, in milliseconds, overriding the settings.
     SolveMs(u64),
-    /// What the answer is.
+    /// The answer of the task.
     Answer(String),
     Lost,
     Doubled,
@@ -135,7 +135,7 @@ impl From<FaultAction> for Map<String, Value> {
 }
 
 impl FaultAction {
-    /// As in the script, and in the ledger's count of faults.
+    /// The name of the action in the script, and in the ledger's count of faults.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -160,7 +160,7 @@ impl FaultAction {
         }
     }
 
-    /// Whether the request is acted upon.
+    /// Whether the request is acted upon under this action.
     pub(crate) fn is_taken(&self) -> bool {
         match self {
             Self::RequestLost | Self::Code(_) => false,
@@ -173,7 +173,7 @@ impl FaultAction {
         }
     }
 
-    /// Whether it is about the task, and not about the answer to this request.
+    /// Whether the action changes the task, and not the reply to this request.
     pub(crate) fn shapes_the_task(&self) -> bool {
         matches!(self, Self::Unsolvable | Self::Vanish | Self::SolveMs(_) | Self::Answer(_))
     }
@@ -190,7 +190,7 @@ impl FaultAction {
     }
 }
 
-/// One appointment. Without a condition it holds for every request at its place.
+/// One rule. Without conditions it fires for every request at its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptRule {
@@ -198,26 +198,27 @@ pub struct ScriptRule {
     /// Only the nth request that meets the other conditions, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<u64>,
-    /// Every nth of them.
+    /// Every nth request that meets the other conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
-    /// Not before this long after the start (or the last reset).
+    /// Milliseconds after the start, or the last reset, from which the rule fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_ms: Option<u64>,
-    /// Parameters of the request, or else of the task that it asks for. A value that ends in `*` is a beginning.
+    /// Parameters that the request, or else the task that it asks for, must have. `*` at the end of a value matches
+    /// any ending.
     #[serde(default, rename = "match", skip_serializing_if = "BTreeMap::is_empty")]
     pub matches: BTreeMap<String, String>,
     #[serde(rename = "do")]
     pub action: FaultAction,
-    /// How often it is done at most.
+    /// How often the rule fires at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
 }
 
 impl ScriptRule {
-    /// Does it to every request at this place.
+    /// A rule that fires for every request at this place.
     #[must_use]
     pub fn always(on: RulePlace, action: FaultAction) -> Self {
         Self {
@@ -232,7 +233,7 @@ impl ScriptRule {
         }
     }
 
-    /// Does it to the nth request at this place.
+    /// A rule that fires for the nth request at this place.
     #[must_use]
     pub fn nth(on: RulePlace, nth: u64, action: FaultAction) -> Self {
         Self { nth: Some(nth), ..Self::always(on, action) }
@@ -270,7 +271,7 @@ impl RuleScript {
         self.0.iter().map(|counted| counted.rule.clone()).collect()
     }
 
-    /// What is to be done now; `param` looks up a parameter of the request.
+    /// The actions that are due now. `param` looks up a parameter of the request.
     pub(crate) fn due(
         &mut self,
         on: RulePlace,

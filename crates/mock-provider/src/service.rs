@@ -1,5 +1,5 @@
-//! One request: read it, let the world decide, and then do to the answer what was decided. An answer counts as given
-//! out when the connection takes its bytes, not before.
+//! Serves one request: reads it, decides on a reply, and applies the faults to the reply. An answer counts as
+//! delivered when the connection takes its bytes, not before.
 
 use crate::control;
 use crate::mock_server::{ConnectionEnd, LastWords, MockShared, leave};
@@ -25,12 +25,12 @@ use tokio::time::{sleep, timeout};
 /// How long a client may take to send the body of a request.
 const BODY_WAIT: Duration = Duration::from_secs(30);
 
-/// The connection ends here, on purpose.
+/// A connection that ends here on purpose.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is cut on purpose")]
 pub(crate) struct Cut;
 
-/// The bytes of an answer; a client that takes them has its answer.
+/// The bytes of a reply. The answer counts as delivered when the connection has taken them.
 #[derive(Debug)]
 pub(crate) struct ReplyBytes {
     bytes: Option<Bytes>,
@@ -136,7 +136,7 @@ async fn provide(
     perform(shared, last, step).await
 }
 
-/// Reads the request; `None` if it cannot be understood.
+/// Reads the request, or returns `None` if it cannot be parsed.
 fn read(entrance: Entrance, peer: SocketAddr, head: &Parts, body: &[u8]) -> Option<ReadRequest> {
     let (endpoint, form, ask) = match entrance {
         Entrance::Classic(endpoint) => {
@@ -153,7 +153,7 @@ fn read(entrance: Entrance, peer: SocketAddr, head: &Parts, body: &[u8]) -> Opti
     Some(ReadRequest { endpoint, is_get, peer: peer.ip().to_canonical(), form, ask })
 }
 
-/// Does to the answer what was decided.
+/// Applies the fault to the reply.
 async fn perform(shared: &Arc<MockShared>, last: &LastWords, mut step: RequestStep) -> ServiceResult {
     let resets = step.rng.strikes(0.5);
     let cut = |words: Vec<u8>, resets: bool| {
@@ -199,7 +199,7 @@ fn status_of(reply: &MockReply) -> StatusCode {
     StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK)
 }
 
-/// The whole is announced, and half of it comes.
+/// A reply that announces its whole length and holds half of its body.
 fn half_of(reply: &MockReply) -> Vec<u8> {
     let (body, kind) = (reply.body.as_bytes(), reply.content_type());
     let (status, bytes) = (status_of(reply), body.len());
@@ -207,7 +207,7 @@ fn half_of(reply: &MockReply) -> Vec<u8> {
     [head.as_bytes(), &body[..body.len() / 2]].concat()
 }
 
-/// A page for people, as proxies in front of the real provider send it.
+/// An HTML page, as proxies in front of the real provider send it.
 pub(crate) fn page(status: StatusCode) -> Response<ReplyBytes> {
     let title = if status == StatusCode::OK { "One moment, please".to_owned() } else { status.to_string() };
     let html = format!(

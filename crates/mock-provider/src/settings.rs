@@ -1,4 +1,5 @@
-//! The settings of the stand-in: accounts, prices, solve times and how strict it is. Every bound is named here.
+//! The settings of the mock provider: accounts, prices, solve times and how strict it is. Every limit has a name
+//! here.
 
 use crate::faults::Faults;
 use crate::script::ScriptRule;
@@ -9,10 +10,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 /// The key of the account that [`Settings::default`] opens.
 pub const DEMO_KEY: &str = "0123456789abcdef0123456789abcdef";
-/// Real keys have this length, and another one is refused before it is looked up.
+/// The length of a real key. A key of another length is refused before it is looked up.
 pub const KEY_CHARS: usize = 32;
 
-/// Whose habits are played.
+/// The provider whose behaviour is imitated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MockClassicDialect {
     #[default]
@@ -54,20 +55,20 @@ impl Serialize for MockKey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MockAccount {
-    /// How the ledger calls it.
+    /// The name of the account in the ledger.
     pub name: String,
     pub key: MockKey,
     #[serde(default)]
     pub balance_micros: u64,
-    /// How many tasks may be open at once; captchaai sells these.
+    /// How many tasks can be open at once. CaptchaAI sells these threads.
     #[serde(default)]
     pub threads: u32,
-    /// captchaai: no task is taken although threads are free.
+    /// CaptchaAI: no task is taken although threads are free.
     #[serde(default)]
     pub plan_ended: bool,
 }
 
-/// From, and up to but not including, in milliseconds.
+/// A range in milliseconds: `from` is included, `to` is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MillisRange {
@@ -75,17 +76,17 @@ pub struct MillisRange {
     pub to: u64,
 }
 
-/// How long, and how often, the providers of the JSON protocol give out a result.
+/// How long, and how often, the providers of the JSON protocol return a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MockJsonLimits {
-    /// After the end of the task.
+    /// Counted from the end of the task.
     pub anticaptcha_result_ms: u64,
-    /// After the end of the task.
+    /// Counted from the end of the task.
     pub capmonster_result_ms: u64,
-    /// After the task was taken.
+    /// Counted from when the task was taken.
     pub capsolver_task_ms: u64,
-    /// CapMonster and CapSolver: getTaskResult for one task.
+    /// CapMonster and CapSolver: how often getTaskResult can be called for one task.
     pub polls_max: u64,
 }
 
@@ -109,14 +110,14 @@ pub struct BanLimits {
     pub submits_max: usize,
     pub submits_window_ms: u64,
     pub turn_ban_ms: u64,
-    /// As many unknown keys from one address: `ERROR: 1004` or `IP_BANNED`.
+    /// This many unknown keys from one address: `ERROR: 1004` or `IP_BANNED`.
     pub wrong_keys_max: u32,
     pub wrong_key_ban_ms: u64,
-    /// More res.php calls than this per task, and those for free: `ERROR: 1005`.
+    /// More res.php calls than `polls_per_task` for each task plus `polls_free`: `ERROR: 1005`.
     pub polls_per_task: u64,
     pub polls_free: u64,
     pub poll_ban_ms: u64,
-    /// As many refusals in the window: `ERROR: 1001` (no slot), `1002` (no money) or `1003` (mostly errors).
+    /// This many refusals in the window: `ERROR: 1001` (no slot), `1002` (no money) or `1003` (mostly errors).
     pub refusals_max: usize,
     pub refusals_window_ms: u64,
     pub no_slot_ban_ms: u64,
@@ -146,7 +147,7 @@ impl Default for BanLimits {
 }
 
 impl BanLimits {
-    /// No bans: for tests that are about something else.
+    /// No bans, for tests of other behaviour.
     #[must_use]
     pub fn off() -> Self {
         Self { is_on: false, ..Self::default() }
@@ -159,19 +160,19 @@ pub struct Settings {
     pub listen: SocketAddr,
     pub profile: MockClassicDialect,
     pub accounts: Vec<MockAccount>,
-    /// Same seed, same requests: same faults, same solve times.
+    /// The source of all random numbers: the same seed and requests give the same faults and solve times.
     pub seed: u64,
-    /// How many times faster than life tasks are solved.
+    /// How many times faster than in reality tasks are solved.
     pub speed: f64,
     pub solve_ms: MillisRange,
     pub solve_ms_by_method: BTreeMap<String, MillisRange>,
     pub price_micros: u64,
     pub price_micros_by_method: BTreeMap<String, u64>,
-    /// 2captcha: how many open tasks an account may have before there is no slot.
+    /// 2captcha: how many open tasks an account can have before it gets "no slot".
     pub queue_max: usize,
-    /// What an account without a free slot gets; by default what the profile says.
+    /// The code for an account without a free slot; by default the code of the profile.
     pub busy_code: Option<String>,
-    /// After this long a result is gone, and its id is unknown.
+    /// After this time a result is deleted, and its id is unknown.
     pub result_lifetime_ms: u64,
     pub report_window_ms: u64,
     pub json: MockJsonLimits,
@@ -179,14 +180,14 @@ pub struct Settings {
     pub image_bytes_max: usize,
     pub image_pixels_max: u32,
     pub pace: BanLimits,
-    /// 2captcha: call back only where the account has registered the address.
+    /// 2captcha: only addresses that the account has registered are called back.
     pub strict_pingback: bool,
     pub pingback_timeout_ms: u64,
     pub faults: Faults,
     pub script: Vec<ScriptRule>,
     pub body_bytes_max: usize,
     pub connections_max: usize,
-    /// Older tasks that are over leave the ledger; the totals keep them.
+    /// The most tasks in the ledger. Older finished tasks leave it; the totals keep counting them.
     pub tasks_max: usize,
 }
 
@@ -231,7 +232,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// For tests: answers are there within milliseconds, and no client is banned.
+    /// Settings for tests: tasks are solved within milliseconds, and no client is banned.
     #[must_use]
     pub fn quick(profile: MockClassicDialect) -> Self {
         Self {
@@ -243,7 +244,7 @@ impl Settings {
         }
     }
 
-    /// Accounts with distinct names, with keys that the provider would look up at all.
+    /// Checks that the accounts have distinct names, and keys of the right length.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (index, account) in self.accounts.iter().enumerate() {
             let name = &account.name;

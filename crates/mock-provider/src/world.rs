@@ -1,5 +1,5 @@
-//! The provider itself, without a socket or a clock: a request and the time come in, and what to say comes out. The
-//! whole world is one value behind one lock, so that the ledger never shows half of a step.
+//! The provider itself, without a socket or a clock: it takes a request and the time, and returns the reply. Its
+//! whole state is one value behind one lock, so that the ledger never shows half of a step.
 
 mod account;
 mod poll;
@@ -43,26 +43,26 @@ impl Endpoint {
     }
 }
 
-/// Where a request comes in.
+/// The endpoint at which a request arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entrance {
     Classic(Endpoint),
     Json(json::JsonEndpoint),
 }
 
-/// A request, read.
+/// A parsed request.
 #[derive(Debug)]
 pub(crate) struct ReadRequest {
     pub endpoint: Endpoint,
     pub is_get: bool,
     pub peer: IpAddr,
     pub form: Form,
-    /// What the JSON protocol has beside the parameters; none for the classic protocol.
+    /// What the JSON protocol holds beside the parameters; `None` for the classic protocol.
     pub ask: Option<json::JsonTaskOptions>,
 }
 
 impl ReadRequest {
-    /// The name under which the ledger counts it.
+    /// The name under which the ledger counts the request.
     fn name(&self) -> &'static str {
         self.ask.as_ref().map_or(self.endpoint.name(), |ask| ask.endpoint.name)
     }
@@ -71,7 +71,7 @@ impl ReadRequest {
         self.ask.as_ref().map(|ask| ask.endpoint.dialect)
     }
 
-    /// What the JSON protocol finds wrong with it; the classic one finds out by itself.
+    /// The error that the JSON protocol found in the request. Classic requests are checked later.
     fn check(&self) -> Result<(), String> {
         match self.ask.as_ref().and_then(|ask| ask.flaw) {
             Some(code) => Err(code.to_owned()),
@@ -80,7 +80,7 @@ impl ReadRequest {
     }
 }
 
-/// What is true once the reply has been written, and not before.
+/// What becomes true when the reply has been written, and not before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeliveryMark {
     /// The client knows the id of this task.
@@ -89,16 +89,16 @@ pub(crate) struct DeliveryMark {
     pub answered_ids: Vec<u64>,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) struct RequestStep {
     pub action: Option<FaultAction>,
     pub rng: MockRng,
     pub reply: MockReply,
     pub mark: DeliveryMark,
-    /// The pingback of the task that was taken.
+    /// The pingbacks of a task that was taken.
     pub calls: Option<Calls>,
-    /// solve.php: the answer to this task is the reply, when it is there.
+    /// solve.php: the task whose answer is the reply, and when it is solved.
     pub awaited: Option<(u64, u64)>,
     pub format: ReplyFormat,
 }
@@ -109,7 +109,7 @@ pub(crate) enum TaskOutcome {
     Code(String),
 }
 
-/// How a task of the JSON protocol was requested.
+/// How a client requested a task of the JSON protocol.
 #[derive(Debug)]
 pub(crate) struct JsonTaskDetails {
     pub dialect: MockDialect,
@@ -131,7 +131,7 @@ pub(crate) struct MockTask {
     pub solves_at: u64,
     pub outcome: TaskOutcome,
     pub is_over: bool,
-    /// When its result is no longer kept.
+    /// When the result is deleted.
     pub gone_at: u64,
     pub vanishes: bool,
     pub is_refunded: bool,
@@ -173,16 +173,16 @@ impl MockTask {
 pub(crate) struct MockWorld {
     settings: Arc<Settings>,
     started_at: u64,
-    /// Counts resets, so that a pingback of before a reset finds nothing.
+    /// Counts resets, so that a pingback from before a reset finds no task.
     pub(crate) generation: u64,
     accounts: Vec<AccountRecord>,
     tasks: BTreeMap<u64, MockTask>,
     /// The open tasks, sorted by the moment at which they end.
     open: BTreeSet<(u64, u64)>,
     sequence: u64,
-    /// How often the same request came: each time has its own luck.
+    /// How often each request came. Each repetition draws its own random numbers.
     occurrences: BTreeMap<u64, u64>,
-    /// GeeTest challenges are good for one load.
+    /// GeeTest challenges that were used. Each is good for one task.
     challenges: BTreeSet<u64>,
     strangers: Strangers,
     script: RuleScript,
@@ -190,7 +190,7 @@ pub(crate) struct MockWorld {
     pub(crate) totals: Totals,
 }
 
-/// What is in store for one request.
+/// The faults and random numbers that one request gets.
 struct RequestPlan {
     action: Option<FaultAction>,
     shaping: Vec<FaultAction>,
@@ -255,7 +255,7 @@ impl MockWorld {
         step
     }
 
-    /// What was planned for the requests that cannot be read is nothing: they are refused.
+    /// The reply to a request that cannot be parsed. No fault is applied to it.
     pub(crate) fn refuse_unreadable(&mut self, entrance: Entrance) -> MockReply {
         const CODE: &str = "ERROR_BAD_PARAMETERS";
         let (name, format) = match entrance {
@@ -279,7 +279,7 @@ impl MockWorld {
         count(&mut self.totals.faults, name);
     }
 
-    /// A poll of a task whose method defaults to JSON does, too.
+    /// The format of the reply. If the method of a polled task defaults to JSON, so does the poll.
     fn format(&self, arrival: &ReadRequest) -> ReplyFormat {
         let task_of = self.task_of(&arrival.form);
         if let Some(dialect) = arrival.dialect() {
@@ -333,7 +333,7 @@ impl MockWorld {
     }
 
     fn fresh_luck(&mut self, endpoint: Endpoint, form: &Form) -> u64 {
-        /// How many different requests are distinguished before the oldest numbering starts again.
+        /// How many different requests are counted. Above this limit the counter of another request is dropped.
         const OCCURRENCES_MAX: usize = 500_000;
         let hash = in_php::identity(form);
         let identity = u64::from_be_bytes(hash[..8].try_into().expect("a digest has more than eight bytes"));
@@ -345,7 +345,7 @@ impl MockWorld {
         MockRng::of(self.settings.seed ^ identity, endpoint.name(), *nth).draw()
     }
 
-    /// Ends the tasks whose time has come.
+    /// Ends the tasks whose solve time has come.
     pub(crate) fn settle(&mut self, now: u64) {
         while let Some(&(at, id)) = self.open.first().filter(|(at, _)| *at <= now) {
             self.open.remove(&(at, id));
@@ -370,7 +370,7 @@ impl MockWorld {
         }
     }
 
-    /// The reply is on its way, and cannot be called back.
+    /// Notes what the client now has: its reply has been written.
     pub(crate) fn written(&mut self, now: u64, mark: &DeliveryMark) {
         if let Some(task) = mark.submitted.and_then(|id| self.tasks.get_mut(&id)) {
             task.reply_delivered = true;

@@ -1,12 +1,12 @@
-//! The world's codes are those of the classic protocol. Each provider of the other one has its own names for some of
-//! them, and two of the four have numbers that mean something.
+//! Translates the error codes of the classic protocol into the JSON protocol. Each provider has its own names for
+//! some codes, and two of the four have meaningful numbers.
 
 use super::MockDialect;
 
-/// The number of a code that no list has.
+/// The number of a code that is in no list.
 const UNLISTED: u32 = 99;
 
-/// Classic; 2captcha, anti-captcha, CapMonster, CapSolver.
+/// Names of one code: classic; then 2captcha, Anti-Captcha, CapMonster, CapSolver.
 const NAMES: &[(&str, [&str; 4])] = &[
     ("ERROR_WRONG_USER_KEY", [UNKNOWN_KEY; 4]),
     ("ERROR_WRONG_CAPTCHA_ID", [NO_TASK, NO_TASK, NO_TASK, "ERROR_TASKID_INVALID"]),
@@ -38,10 +38,10 @@ const DATA: &str = "ERROR_INVALID_TASK_DATA";
 const SITEKEY: &str = "ERROR_RECAPTCHA_INVALID_SITEKEY";
 const BUSY: &str = "ERROR_NO_SLOT_AVAILABLE";
 const BLOCKED: &str = "ERROR_IP_BLOCKED";
-/// The real one spells it like that.
+/// CapSolver spells this code with this mistake.
 const SICK: &str = "ERROR_SERVICE_UNAVALIABLE";
 
-/// What this provider calls it. An unknown code stays as it is.
+/// The name that this provider gives to a code. An unknown code stays as it is.
 pub(super) fn spelled(dialect: MockDialect, code: &str) -> &str {
     let column = match dialect {
         MockDialect::TwoCaptcha => 0,
@@ -52,7 +52,7 @@ pub(super) fn spelled(dialect: MockDialect, code: &str) -> &str {
     NAMES.iter().find(|(classic, _)| *classic == code).map_or(code, |(_, names)| names[column])
 }
 
-/// The `errorId` of a code that is spelled already.
+/// The `errorId` of a code that [`spelled`] has translated.
 pub(super) fn number(dialect: MockDialect, code: &str) -> u32 {
     if matches!(dialect, MockDialect::CapMonster | MockDialect::CapSolver) {
         return 1;
@@ -80,7 +80,7 @@ pub(super) fn number(dialect: MockDialect, code: &str) -> u32 {
     }
 }
 
-/// Only CapSolver lets the status say that something is wrong.
+/// The HTTP status of an error. Only CapSolver sends another than 200.
 pub(super) fn status(dialect: MockDialect, code: &str) -> u16 {
     match dialect {
         MockDialect::CapSolver if code == UNKNOWN_KEY => 401,
@@ -89,7 +89,7 @@ pub(super) fn status(dialect: MockDialect, code: &str) -> u16 {
     }
 }
 
-/// The description of a code, for people.
+/// The human-readable description of a code.
 pub(super) fn description(code: &str) -> &'static str {
     match code {
         UNKNOWN_KEY => "No account has this key.",

@@ -1,5 +1,5 @@
-//! Which task types there are, and what each of their fields is called in the classic protocol. The ledger speaks
-//! classic, so that its readers need not know which protocol a task came through.
+//! The task types, and the classic name of each of their fields. The ledger uses the classic names, so that its
+//! readers need not know the protocol of a task.
 
 mod list;
 
@@ -7,22 +7,22 @@ use super::MockDialect;
 use list::{GEETEST_V4, KINDS};
 use serde_json::{Map, Value};
 
-/// Whether the task goes through the client's proxy.
+/// Whether a task type uses the client's proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forms {
-    /// No page is opened for it.
+    /// The task opens no page.
     Bare,
-    /// `...Task` with a proxy, `...TaskProxyless` without.
+    /// `...Task` needs a proxy, `...TaskProxyless` does not.
     Both,
     ProxylessOnly,
-    /// The name without an end, and nothing is done without a proxy.
+    /// The name has no suffix, and the task needs a proxy.
     ProxyOnly,
 }
 
-/// What is to be done about the proxy of one task.
+/// How one task treats a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proxies {
-    /// A proxy that was sent is ignored.
+    /// A proxy in the request is ignored.
     Ignored,
     Needed,
     Optional,
@@ -58,7 +58,7 @@ const EMPTY: JsonKind = JsonKind {
 };
 
 impl JsonKind {
-    /// The kind of exactly this name, and what it means for the proxy.
+    /// The kind with exactly this name, and how the task treats a proxy.
     pub(crate) fn named(
         dialect: MockDialect,
         name: &str,
@@ -91,7 +91,7 @@ impl JsonKind {
         }
     }
 
-    /// For a task that came through the classic protocol and is polled in this one.
+    /// The kind of a task that was placed through the classic protocol and is polled through JSON.
     pub(crate) fn of_method(method: &str) -> &'static Self {
         const OTHER: &JsonKind = &EMPTY;
         let method = if method == "post" { "base64" } else { method };

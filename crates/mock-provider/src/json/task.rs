@@ -1,5 +1,5 @@
-//! A task object, put into the parameters of the classic protocol. What the classic side checks is left to it; here is
-//! what only this protocol can get wrong: types, pictures in a wrapping, and a proxy in five pieces.
+//! Translates a task object into classic parameters, which the classic code then checks. This module checks what only
+//! JSON can get wrong: types, wrapped pictures, and a proxy in five fields.
 
 use super::kinds::{JsonKind, Proxies};
 use super::{MockDialect, error_names};
@@ -41,7 +41,7 @@ fn set(form: &mut Form, name: &str, text: String) {
     form.0.insert(name.to_owned(), Part::Text(text));
 }
 
-/// A path may lead into an object.
+/// Finds a field by its path. `outer.inner` is a field of a nested object.
 fn find<'a>(task: &'a TaskFields, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         Some((outer, inner)) => task.get(outer)?.get(inner),
@@ -49,7 +49,7 @@ fn find<'a>(task: &'a TaskFields, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// As a form would have it; nothing where the field is absent.
+/// The value as a form field, or `None` for null and empty text.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -60,7 +60,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Two of them need the score of a v3 token, as a number.
+/// Checks `minScore` of a reCAPTCHA v3 task. 2captcha and Anti-Captcha need this number.
 fn check_score(dialect: MockDialect, kind: &JsonKind, task: &TaskFields) -> Result<(), &'static str> {
     let is_v3 = kind.fixed.contains(&("version", "v3"));
     let is_wanted = is_v3 && matches!(dialect, MockDialect::TwoCaptcha | MockDialect::AntiCaptcha);
@@ -74,7 +74,8 @@ fn check_score(dialect: MockDialect, kind: &JsonKind, task: &TaskFields) -> Resu
     }
 }
 
-/// All but 2captcha want bare base64 in one line, and two of them take less than the others.
+/// Checks a picture. All but 2captcha want bare base64 in one line. Anti-Captcha and CapMonster have lower size
+/// limits.
 fn check_body(dialect: MockDialect, kind: &JsonKind, task: &TaskFields) -> Result<(), &'static str> {
     const ANTICAPTCHA_BYTES_MAX: usize = 500_000;
     const CAPMONSTER_BYTES_MAX: usize = 50_000;
@@ -125,7 +126,8 @@ fn read_proxy(dialect: MockDialect, task: &TaskFields, form: &mut Form) -> Resul
     Ok(())
 }
 
-/// CapSolver also takes `http://login:password@host:port`, `host:port:login:password` and `http:` before that.
+/// Reads a proxy in one line. CapSolver takes `http://login:password@host:port` and `host:port:login:password`, with
+/// or without `http:` before it.
 fn read_proxy_line(line: &str, form: &mut Form) -> Option<()> {
     let kinds = ["http", "https", "socks4", "socks5"];
     let named = line.split_once("://").or_else(|| line.split_once(':'));

@@ -1,21 +1,21 @@
-//! How the four put things. They agree on the outline and on little else: what an id is, what stands beside a solution,
-//! and what the status says.
+//! The JSON replies of the four providers. They differ in the form of an id, in the fields beside a solution, and in
+//! the HTTP status.
 
 use super::{MockDialect, error_names};
 use crate::answer::AGENT;
 use crate::response_text::{MockReply, NOT_READY, SolvedTask, price};
 use serde_json::{Map, Value, json};
 
-/// How a client of this protocol is answered.
+/// The format of replies to one client of this protocol.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JsonFormat {
     pub dialect: MockDialect,
-    /// The task that it asks for, and how often that was done before.
+    /// The task that the client polls, and how often it did so before.
     pub polled_task: Option<(u64, u64)>,
 }
 
 impl JsonFormat {
-    /// The code as this provider calls it.
+    /// The name that this provider gives to a code.
     pub(crate) fn spelled(self, code: &str) -> &str {
         error_names::spelled(self.dialect, code)
     }
@@ -51,7 +51,7 @@ impl JsonFormat {
         reply(200, fields)
     }
 
-    /// What every good answer has.
+    /// The fields that every successful reply has.
     fn fine(self) -> Map<String, Value> {
         let mut fields = Map::new();
         fields.insert("errorId".to_owned(), 0.into());
@@ -139,7 +139,7 @@ impl JsonFormat {
         Value::Object(fields)
     }
 
-    /// What the callback says: what getTaskResult would, and whose it is.
+    /// The body of a callback: the reply of getTaskResult, with the task id.
     pub(crate) fn callback(self, solved: Result<&SolvedTask<'_>, &str>, id: u64) -> String {
         let mut fields = match solved {
             Ok(solved) => self.result(solved),

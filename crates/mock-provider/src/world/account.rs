@@ -1,5 +1,5 @@
-//! Which account a request belongs to, and whether it is allowed: keys, balances, slots, and bans for clients that
-//! are too fast.
+//! Finds the account of a request and checks whether the request is allowed: keys, balances, slots, and bans of
+//! clients that are too fast.
 
 use super::{Endpoint, MockWorld, ReadRequest};
 use crate::ledger::{AccountSummary, count};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-/// `PUT /mock/account`: what is left out stays as it is.
+/// The body of `PUT /mock/account`. Absent fields do not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountChange {
@@ -21,7 +21,7 @@ pub struct AccountChange {
     pub plan_ended: Option<bool>,
 }
 
-/// One account, as it stands.
+/// The state of one account.
 #[derive(Debug)]
 pub(crate) struct AccountRecord {
     pub name: String,
@@ -34,10 +34,10 @@ pub(crate) struct AccountRecord {
     pub bad_reports: u64,
     pub pingbacks: BTreeSet<String>,
     polls: u64,
-    /// Tasks taken since the polls were last counted from zero.
+    /// Tasks taken since the count of polls was last reset.
     accepted: u64,
     submits: VecDeque<u64>,
-    /// What in.php answered lately: a code, or none for a task that was taken.
+    /// The recent outcomes of in.php: a code, or `None` for a task that was taken.
     answered: VecDeque<(u64, Option<&'static str>)>,
     bans: BTreeMap<&'static str, u64>,
 }
@@ -91,14 +91,14 @@ impl AccountRecord {
         }
     }
 
-    /// The ban that is in force at this endpoint.
+    /// The ban that is in force at this endpoint, if there is one.
     fn ban(&self, now: u64, endpoint: Endpoint) -> Option<&'static str> {
         let is_for_polls = endpoint == Endpoint::Res;
         let in_force = self.bans.iter().filter(|(_, until)| now < **until);
         in_force.map(|(code, _)| *code).find(|code| (*code == "ERROR: 1005") == is_for_polls)
     }
 
-    /// A submit has come; more of them than a person could send is an offence.
+    /// Counts a submission. Too many in the window give a ban.
     fn pace_submit(&mut self, now: u64, pace: &BanLimits) -> Option<(&'static str, u64)> {
         self.submits.push_back(now);
         while self.submits.front().is_some_and(|at| at.saturating_add(pace.submits_window_ms) <= now) {
@@ -120,7 +120,7 @@ impl AccountRecord {
         Some(("ERROR: 1005", pace.poll_ban_ms))
     }
 
-    /// What in.php has answered; a client that is refused again and again should have stopped.
+    /// Counts an outcome of in.php. Too many refusals in the window give a ban.
     fn pace_answer(
         &mut self,
         now: u64,
@@ -150,7 +150,7 @@ impl AccountRecord {
 }
 
 impl MockWorld {
-    /// Whose key it is, unless the key, the account or the address it comes from is refused.
+    /// The account of the key. Fails if the key, the account or the client's address is refused.
     pub(super) fn admit(&mut self, now: u64, arrival: &ReadRequest) -> Result<usize, String> {
         let pace = self.settings.pace.clone();
         let ip_ban = match self.settings.profile {
@@ -197,7 +197,7 @@ impl MockWorld {
     }
 
     fn note_stranger(&mut self, now: u64, peer: IpAddr, pace: &BanLimits, code: &str) {
-        /// How many addresses are remembered.
+        /// How many addresses are kept.
         const STRANGERS_MAX: usize = 1_024;
         if self.strangers.0.len() >= STRANGERS_MAX {
             self.strangers.0.pop_first();
@@ -215,7 +215,7 @@ impl MockWorld {
         count(&mut self.totals.bans, code);
     }
 
-    /// A free slot and money for one more task.
+    /// Checks that the account has a free slot and money for one more task.
     pub(super) fn check_slots(&self, account: usize, price_micros: u64) -> Result<(), String> {
         let (settings, account) = (&self.settings, &self.accounts[account]);
         let busy = |code: &str| Err(settings.busy_code.clone().unwrap_or_else(|| code.to_owned()));

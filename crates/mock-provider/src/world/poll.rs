@@ -1,5 +1,5 @@
-//! res.php: answers for requests with the right key and the right id, the balance, reports, and the addresses that
-//! may be called back. A poll changes nothing, so it can be repeated.
+//! res.php: answers for requests with the right key and the right id, the balance, reports, and the registered
+//! pingback addresses. A repeated poll gets the same answer.
 
 use super::{
     Endpoint, Entrance, MockTask, MockWorld, ReadRequest, RequestPlan, RequestStep, TaskOutcome, deliver,
@@ -14,11 +14,11 @@ use crate::script::FaultAction;
 use crate::settings::MockClassicDialect;
 use std::net::IpAddr;
 
-/// How many ids may be polled at once.
+/// How many ids one poll can hold.
 const IDS_MAX: usize = 1_000;
-/// How many addresses an account may register.
+/// How many pingback addresses an account can register.
 const PINGBACKS_MAX: usize = 100;
-/// Below this many solved tasks no client counts as one that complains too often.
+/// Below this many solved tasks, no client counts as reporting too often.
 const REPORTS_COUNT_FROM: u64 = 10;
 
 impl MockWorld {
@@ -52,7 +52,7 @@ impl MockWorld {
         Ok(())
     }
 
-    /// The answer to a task, or the code instead of it.
+    /// The answer of a task, or an error code.
     fn read(&self, now: u64, account: usize, id: &str) -> Result<(u64, &MockTask, &MockAnswer), String> {
         let id = id.trim();
         if id.is_empty() || id.len() > 18 || !id.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -86,7 +86,7 @@ impl MockWorld {
         Ok(step.format.answer(&task.solved_task(id, answer, with_price)))
     }
 
-    /// Two providers of the JSON protocol answer only so often for one task.
+    /// Checks the limit of polls for one task, which CapMonster and CapSolver have.
     fn check_timeout(&self, arrival: &ReadRequest) -> Result<(), String> {
         let Some((_, task)) = self.task_of(&arrival.form) else { return Ok(()) };
         match task.dialect() {
@@ -137,7 +137,7 @@ impl MockWorld {
         Ok(step.format.classic()?.bare(&parts.join("|")))
     }
 
-    /// A request that is answered at once has waited for its task.
+    /// Fills in the reply of a request that has waited for its task.
     pub(crate) fn answer_awaited(&mut self, now: u64, id: u64, step: &mut RequestStep) {
         self.settle(now);
         let Some(task) = self.tasks.get(&id) else { return };
@@ -234,8 +234,8 @@ impl MockWorld {
         }
     }
 
-    /// Where to call for this task, and what to say there: the truth, or the id and the outcome of a `lie`. None if the
-    /// task is no longer known.
+    /// The address and content of a pingback. A `lie` replaces the id and the outcome. `None` if the task is no
+    /// longer known.
     pub(crate) fn pingback(
         &mut self,
         now: u64,
@@ -262,7 +262,7 @@ impl MockWorld {
         Some((task.pingback.clone()?, words))
     }
 
-    /// A pingback was sent; it was answered with 200 or it was not. One that lies about the answer delivers none.
+    /// Counts a pingback that was sent. It delivers the answer if it was answered with 200 and is honest.
     pub(crate) fn called(&mut self, generation: u64, id: u64, is_acked: bool, is_honest: bool) {
         let Some(task) = self.tasks.get_mut(&id).filter(|_| generation == self.generation) else { return };
         task.pingbacks_sent += 1;
@@ -276,7 +276,7 @@ impl MockWorld {
         }
     }
 
-    /// Whether a request from there may read the usage.
+    /// Whether a request from this address may use the control API.
     pub(crate) fn may_control(peer: IpAddr) -> bool {
         peer.to_canonical().is_loopback()
     }

@@ -1,5 +1,5 @@
-//! in.php: whether a task is taken, what it costs, when it will be solved and by which answer. All of that is settled
-//! when it is taken, so that no later request can change it.
+//! in.php: whether a task is taken, what it costs, when it is solved, and its answer. All of that is fixed when the
+//! task is taken, so that no later request can change it.
 
 use super::{
     Endpoint, JsonTaskDetails, MockTask, MockWorld, ReadRequest, RequestPlan, RequestStep, TaskOutcome,
@@ -13,7 +13,7 @@ use crate::rng::{MockRng, digest};
 use crate::script::{FaultAction, RulePlace};
 use crate::settings::MockClassicDialect;
 
-/// Nothing takes longer, whatever the script says.
+/// The longest time to solve a task. A script cannot exceed it.
 const SOLVE_MS_MAX: u64 = 7 * 24 * 3_600_000;
 
 /// What `method=get_server_errors` lists.
@@ -39,7 +39,7 @@ const SERVER_ERRORS: &[&str] = &[
     "ERROR: 1005",
 ];
 
-/// The planned outcome of a task, and when it comes.
+/// The planned outcome of a task, and its time.
 struct TaskFate {
     outcome: TaskOutcome,
     solve_ms: u64,
@@ -86,7 +86,7 @@ impl MockWorld {
         Ok((wanted, price_micros))
     }
 
-    /// Lets go of the oldest task that is over.
+    /// Forgets the oldest task if it is over and the ledger is full.
     fn make_room(&mut self) {
         if self.tasks.len() >= self.settings.tasks_max
             && self.tasks.first_key_value().is_some_and(|(_, task)| task.is_over)
@@ -150,7 +150,7 @@ impl MockWorld {
         (id, calls)
     }
 
-    /// What will become of the task; of what is scripted and what is drawn the script has the last word.
+    /// The outcome of the task. The script overrides what is drawn.
     fn fate(
         &mut self,
         id: u64,
@@ -221,7 +221,7 @@ impl MockWorld {
         self.tasks.insert(id, task);
     }
 
-    /// Larger than 32 bits, as real ones are, and without a pattern that a client could rely on.
+    /// The next id: larger than 32 bits, as real ids are, and without a pattern that clients could rely on.
     fn next_id(&mut self) -> u64 {
         self.sequence += 1;
         let base = 70_000_000_000 + self.settings.seed % 1_000 * 1_000_000_000;
@@ -229,7 +229,7 @@ impl MockWorld {
     }
 
     fn is_used_challenge(&mut self, wanted: &ProviderRequest, arrival: &ReadRequest) -> bool {
-        /// After so many the smallest is forgotten.
+        /// The most challenges that are kept. Above it the smallest is dropped.
         const CHALLENGES_MAX: usize = 100_000;
         let Some(challenge) = arrival.form.text("challenge").filter(|_| wanted.method == "geetest") else {
             return false;
@@ -272,7 +272,7 @@ impl MockWorld {
     }
 }
 
-/// solve.php always waits for the answer, and CapSolver's createTask does for a picture.
+/// Whether the reply waits for the answer: always at solve.php, and for a picture at CapSolver's createTask.
 fn is_answered_at_once(arrival: &ReadRequest, wanted: &ProviderRequest) -> bool {
     let is_picture = wanted.pictures > 0;
     arrival.endpoint == Endpoint::Solve || (arrival.dialect() == Some(MockDialect::CapSolver) && is_picture)

@@ -1,4 +1,4 @@
-//! The provider in a time that the test makes.
+//! Tests of the provider with a clock that the test controls.
 
 use super::*;
 use crate::settings::{BanLimits, DEMO_KEY, MillisRange};

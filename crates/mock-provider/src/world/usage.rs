@@ -1,4 +1,4 @@
-//! What the judge and the operator may see and change: the ledger, how things stand, the faults and the script.
+//! What the control API shows and changes: the ledger, the state, the faults and the script.
 
 use super::{MockTask, MockWorld, TaskOutcome, is_gone};
 use crate::faults::Faults;
@@ -9,7 +9,7 @@ use crate::world::AccountChange;
 use std::collections::BTreeMap;
 
 impl MockWorld {
-    /// The tasks taken at `since` or later; none of them if only the sums are wanted.
+    /// The ledger, with the tasks taken at `since` or later, or without tasks if only the totals are wanted.
     pub(crate) fn ledger(&mut self, now: u64, since: u64, with_tasks: bool) -> Ledger {
         self.settle(now);
         let tasks = self.tasks.iter().filter(|(_, task)| with_tasks && task.accepted_at >= since);
@@ -108,13 +108,14 @@ impl MockWorld {
         Ok(())
     }
 
-    /// Whether there is such an account.
+    /// Changes an account. Returns false if there is no account of that name.
     pub(crate) fn change_account(&mut self, change: &AccountChange) -> bool {
         let account = self.accounts.iter_mut().find(|account| account.name == change.name);
         account.map(|account| account.change(change)).is_some()
     }
 
-    /// As if just started, with the faults and the script that are in force; ids go on, so that none is used twice.
+    /// Returns to the state after the start, but keeps the faults and the script. Ids continue, so that no id is used
+    /// twice.
     pub(crate) fn reset(&mut self, now: u64) {
         let rules = self.script.rules();
         self.started_at = now;

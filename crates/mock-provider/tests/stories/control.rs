@@ -1,4 +1,4 @@
-//! The judge's API.
+//! Tests of the control API.
 
 use crate::wire::{HttpReply, MockClient, TURNSTILE, open, quick, request};
 use quittance_mock_provider::{

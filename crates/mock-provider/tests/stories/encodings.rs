@@ -1,4 +1,4 @@
-//! Every shape in which real clients were seen to send the same thing.
+//! Tests of every encoding in which real clients send the same request.
 
 use crate::wire::{MockClient, png, quick, request};
 use base64::Engine;

@@ -1,4 +1,4 @@
-//! Each fault as a client sees it, and the ledger's word for what really happened.
+//! Tests of each fault: what the client sees, and what the ledger says.
 
 use crate::wire::{LIMIT, MockClient, TURNSTILE, open, quick, v2};
 use quittance_mock_provider::{
@@ -210,7 +210,7 @@ async fn connections_can_be_refused_at_a_rate() {
     client.task(TURNSTILE).await;
 }
 
-/// What a client sees of a day, in short.
+/// A summary of what a client sees in one day.
 async fn day(seed: u64, faults: Faults, pages: &[String]) -> Vec<String> {
     let client = open(Settings { seed, faults, ..Settings::quick(MockClassicDialect::TwoCaptcha) }).await;
     let mut history = Vec::new();

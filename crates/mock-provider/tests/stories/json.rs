@@ -1,4 +1,4 @@
-//! The JSON protocol in the dialects of four providers, and the one ledger behind both protocols.
+//! Tests of the JSON protocol in the dialects of four providers, and of the one ledger behind both protocols.
 
 use crate::wire::{HttpReply, MockClient, PingbackListener, TURNSTILE, png, quick, request};
 use base64::Engine;
@@ -15,7 +15,7 @@ pub(crate) async fn post(client: &MockClient, path: &str, body: &Value) -> io::R
     client.raw(&request("POST", path, Some("application/json"), body.to_string().as_bytes())).await
 }
 
-/// With the demo key.
+/// Posts the body with the demo key.
 pub(crate) async fn ask(client: &MockClient, path: &str, mut body: Value) -> Value {
     body["clientKey"] = json!(DEMO_KEY);
     let reply = post(client, path, &body).await.expect("an answer");
@@ -47,7 +47,7 @@ pub(crate) async fn result(client: &MockClient, dialect: &str, id: &Value) -> Va
     ask(client, &format!("/{dialect}/getTaskResult"), json!({ "taskId": id })).await
 }
 
-/// As the ledger spells it.
+/// The id as the ledger writes it.
 pub(crate) fn spelled(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! The JSON protocol when things go wrong: by the provider's own rules, by appointment and by chance.
+//! Tests of faults in the JSON protocol: from the provider's own rules, from the script and from random rates.
 
 use crate::json::{DIALECTS, ask, finished, post, result, script, spelled, turnstile};
 use crate::wire::{LIMIT, open, quick};

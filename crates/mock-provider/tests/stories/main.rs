@@ -1,5 +1,5 @@
-//! The stand-in seen from outside, over real sockets: what it says to the byte, what it refuses, and whether the ledger
-//! agrees with what a client saw.
+//! Tests of the mock provider over real sockets: the exact bytes of its replies, what it refuses, and whether the
+//! ledger agrees with what a client saw.
 
 mod control;
 mod encodings;

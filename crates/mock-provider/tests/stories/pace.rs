@@ -1,11 +1,11 @@
-//! Slots, money and bans.
+//! Tests of slots, money and bans.
 
 use crate::wire::{TURNSTILE, open};
 use quittance_mock_provider::{
     AccountChange, BanLimits, DEMO_KEY, MillisRange, MockClassicDialect, Settings,
 };
 
-/// Nothing is solved while the test looks.
+/// Settings with which no task is solved during the test.
 fn slow(profile: MockClassicDialect) -> Settings {
     Settings { solve_ms: MillisRange { from: 3_600_000, to: 3_600_001 }, ..Settings::quick(profile) }
 }

@@ -1,4 +1,4 @@
-//! Calling back, as it should be and as it should not.
+//! Tests of pingbacks, with and without faults.
 
 use crate::wire::{MockClient, PingbackListener, TURNSTILE, open, quick};
 use quittance_mock_provider::{

@@ -1,4 +1,4 @@
-//! Every action, to the byte, and the shape of every answer.
+//! Tests of every action, exact to the byte, and of the shape of every answer.
 
 use crate::wire::{MockClient, TURNSTILE, png, quick, v2};
 use base64::Engine;

@@ -1,4 +1,4 @@
-//! What the provider refuses, and with which words.
+//! Tests of what the provider refuses, and with which code.
 
 use crate::wire::{TURNSTILE, open, png, quick, v2};
 use base64::Engine;

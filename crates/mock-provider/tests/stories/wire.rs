@@ -30,7 +30,7 @@ impl HttpReply {
     }
 }
 
-/// Sends raw bytes and reads to the end. An answer that is not whole is an error.
+/// Sends raw bytes and reads to the end. An incomplete reply is an error.
 pub(crate) async fn talk(address: SocketAddr, raw: &[u8]) -> io::Result<HttpReply> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(raw).await?;
@@ -84,12 +84,12 @@ impl MockClient {
         self.raw(&request("POST", target, Some("application/x-www-form-urlencoded"), body.as_bytes())).await
     }
 
-    /// in.php with the demo key, by POST.
+    /// Posts to in.php with the demo key.
     pub(crate) async fn submit(&self, params: &str) -> io::Result<HttpReply> {
         self.post("/in.php", &format!("key={DEMO_KEY}&{params}")).await
     }
 
-    /// res.php with the demo key, by GET.
+    /// Sends a GET to res.php with the demo key.
     pub(crate) async fn poll(&self, params: &str) -> io::Result<HttpReply> {
         self.get(&format!("/res.php?key={DEMO_KEY}&{params}")).await
     }
@@ -102,7 +102,7 @@ impl MockClient {
         self.poll(params).await.expect("an answer").text().to_owned()
     }
 
-    /// Places a task and says its id.
+    /// Places a task and returns its id.
     pub(crate) async fn task(&self, params: &str) -> String {
         let json_reply = self.says(params).await;
         json_reply.strip_prefix("OK|").unwrap_or_else(|| panic!("not taken: {json_reply}")).to_owned()
@@ -119,7 +119,7 @@ impl MockClient {
         self.mock.ledger().task(id).cloned().unwrap_or_else(|| panic!("no task {id}"))
     }
 
-    /// Waits until some task is like that.
+    /// Waits until `is` accepts a task.
     #[track_caller]
     pub(crate) fn until(&self, mut is: impl FnMut(&LedgerTask) -> bool) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
@@ -142,14 +142,14 @@ pub(crate) fn v2(page: &str) -> String {
     )
 }
 
-/// A picture that the provider takes; each number is another one.
+/// A picture that the provider takes. Each number gives another picture.
 pub(crate) fn png(number: u8) -> Vec<u8> {
     let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x64\0\0\0\x28".to_vec();
     bytes.resize(200, number);
     bytes
 }
 
-/// What came back.
+/// A pingback that the listener received.
 #[derive(Debug)]
 pub(crate) struct ReceivedPingback {
     pub verb: String,
@@ -157,7 +157,7 @@ pub(crate) struct ReceivedPingback {
     pub body: String,
 }
 
-/// Listens for pingbacks, and answers each with the status.
+/// Listens for pingbacks, and answers each with the given status.
 pub(crate) struct PingbackListener {
     pub url: String,
     received: mpsc::UnboundedReceiver<ReceivedPingback>,

@@ -1,5 +1,5 @@
-//! The table itself: one row for each kind of task that the stand-in takes through the JSON protocol. It shares no
-//! code with the product's tables, so that a wrong word there is found here.
+//! The table of task types: one row for each kind that the mock provider takes through the JSON protocol. It shares
+//! no code with the product's tables, so that tests find a wrong name there.
 
 use super::{EMPTY, Forms, JsonKind};
 
@@ -35,7 +35,7 @@ const PICTURE: &[(&str, &str)] = &[
     ("lang", "lang"),
 ];
 
-/// It has the type of the older version; the task's own fields say which is meant.
+/// GeeTest v4 has the task type of v3. Fields of the task select this row.
 pub(super) const GEETEST_V4: JsonKind = JsonKind {
     method: "geetest_v4",
     fields: &[
