@@ -1,5 +1,5 @@
-//! Providers over the wire: the only crate that may call one. An adapter turns each reply into an outcome. Its one
-//! hard duty: when a submit ends without an answer, it says whether the task was *never sent* or is *in doubt*.
+//! Adapters that call providers; no other crate may call one. An adapter turns each reply into an outcome. If a
+//! submit ends without an answer, the adapter must say whether the task was *never sent* or is *in doubt*.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "classic")]

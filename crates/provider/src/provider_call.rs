@@ -1,5 +1,5 @@
-//! What the adapters share: one call with the key in it, texts without secrets, and the rules about what a status or a
-//! silence means. An adapter adds how its protocol is spelled and read.
+//! What both adapters share: the call with the key, texts without secrets, and the rules about what a status or a
+//! missing reply means. Each adapter adds how its protocol is written and read.
 
 use crate::Settings;
 use bytes::Bytes;
@@ -11,17 +11,17 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many unlisted codes are logged.
+/// The most unlisted codes that are logged.
 const LOGGED_CODES_MAX: usize = 100;
 
-/// Replies to a repeated report; both mean that it counts.
+/// Replies to a repeated report. Both mean that the report counts.
 const COUNTED: [&str; 2] = ["OK_REPORT_RECORDED", "ERROR_DUPLICATE_REPORT"];
 
-/// What only one protocol knows, for its frame.
+/// The parts of a [`Frame`] that differ between the protocols.
 pub(crate) struct ProtocolRules {
-    /// Why the last part of the address does not belong there, if so.
+    /// Why the last part of the URL does not belong there, or `None`.
     pub(crate) misplaced: fn(&str) -> Option<&'static str>,
-    /// What is logged of a reply with an unlisted code.
+    /// The part of a reply with an unlisted code that is logged.
     pub(crate) text_to_log: fn(&[u8]) -> String,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Frame {
     logged_codes: Mutex<BTreeSet<String>>,
 }
 
-/// What the body of a reply to a submit says, whatever its status.
+/// What the body of a reply to a submit says, independent of the status.
 pub(crate) enum SubmitBody {
     Taken {
         task: String,
@@ -44,7 +44,7 @@ pub(crate) enum SubmitBody {
     #[cfg_attr(not(feature = "json"), expect(dead_code, reason = "the classic protocol has no answer here"))]
     Answered(ProviderAnswer),
     Fault(Fault),
-    /// It is not of the protocol; what it looks like.
+    /// A body that is not of the protocol, with a description of what it looks like.
     Puzzling(String),
 }
 
@@ -66,7 +66,7 @@ impl Frame {
         write!(f, "{adapter}({:?}, {dialect} at {:?})", self.name, self.client.base().authority())
     }
 
-    /// Sends a body with the key in it, and returns the reply without. The key stands in no address.
+    /// Posts a body with the key, and returns the reply without the key. No URL holds the key.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -82,7 +82,7 @@ impl Frame {
         Fault::new(class, self.key.conceal(words.into()))
     }
 
-    /// The fault that a reply names, with the provider's whole text, for the person who looks at the order.
+    /// The fault that a reply names, with the provider's whole text for the operator who looks at the order.
     pub(crate) fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
         self.log_unlisted_code(&fault, &reply.body);
         self.with_text_of(reply, fault)
@@ -96,14 +96,14 @@ impl Frame {
         }
     }
 
-    /// The provider's whole text; nothing if there may be an answer in it, which is as good as money.
+    /// The provider's whole text, or `None` if it may hold an answer, which is worth money.
     fn text_of(&self, reply: &Reply) -> Option<String> {
         let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let has_answer = body.get("solution").is_some_and(|solution| !solution.is_null());
         (!has_answer).then(|| without_secrets(&reply.body, &self.key, &self.callbacks))
     }
 
-    /// An unlisted code is logged once, with text of the reply: an operator should put it into the table.
+    /// Logs an unlisted code once, with text of the reply, so that an operator can add it to the table.
     fn log_unlisted_code(&self, fault: &Fault, body: &[u8]) {
         if fault.class != FaultClass::UnlistedCode || !self.is_news(&fault.code) {
             return;
@@ -122,7 +122,7 @@ impl Frame {
         codes.len() < LOGGED_CODES_MAX && codes.insert(code.to_owned())
     }
 
-    /// What a complete reply to a submit means. Only what cannot have been taken is a rejection.
+    /// The outcome of a complete reply to a submit. It is a rejection only if the task cannot have been taken.
     pub(crate) fn judge(&self, reply: &Reply, body: SubmitBody) -> SubmitOutcome {
         let status = reply.status.as_u16();
         let rejected =
@@ -153,7 +153,7 @@ impl Frame {
         }
     }
 
-    /// What it means that a submit got no complete reply.
+    /// The outcome of a submit that got no complete reply.
     pub(crate) fn judge_silence(&self, error: WireError) -> SubmitOutcome {
         match error {
             WireError::NeverSent(why) => SubmitOutcome::Rejected(self.fault(FaultClass::Unreachable, why)),
@@ -161,7 +161,7 @@ impl Frame {
         }
     }
 
-    /// What a reply to a report means. The body is a yes, a fault, or (`Err(None)`) not of the protocol. A report in
+    /// The outcome of a report. `body` is a yes, a fault, or `Err(None)` if it is not of the protocol. A report in
     /// doubt is repeated: it is counted once.
     pub(crate) fn judge_report(&self, reply: &Reply, body: Result<(), Option<Fault>>) -> ReportOutcome {
         match (reply.status.as_u16(), body) {
@@ -182,14 +182,14 @@ impl Frame {
         }
     }
 
-    /// Why the provider says nothing about the account: the fault that it replied with.
+    /// The error for an account request that the provider answered with a fault.
     pub(crate) fn account_refused(&self, fault: Fault, advice: Option<&str>) -> AskError {
         let advice = advice.unwrap_or("this code is not in the table: look it up at the provider").to_owned();
         AskError::Refused { fault: self.fault(fault.class, fault.code), advice }
     }
 }
 
-/// Why the provider says nothing about the account: there was no reply.
+/// The error for an account request that got no reply.
 pub(crate) fn account_unanswered(error: WireError) -> AskError {
     match error {
         WireError::NeverSent(why) => AskError::Unreachable { why },

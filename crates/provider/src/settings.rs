@@ -1,5 +1,5 @@
-//! What an adapter needs to know before the first call, checked once: an address that would not work, or would carry a
-//! secret to where it does not belong, is refused here and not at the first order.
+//! The settings of an adapter, checked before the first call. An address that cannot work, or that would send a
+//! secret to the wrong place, is refused here and not at the first order.
 
 use quittance_lifecycle::FaultClass;
 use quittance_protocol::classic::dialect::PollQuota;
@@ -7,35 +7,36 @@ use quittance_wire::{ApiKey, BadSettings, Base, Client};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The settings of one provider, for both protocols. Where a limit is `None`, what is known of the service holds.
+/// The settings of one provider, for both protocols. A limit of `None` means the known limit of the service.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What people call this provider.
+    /// The name that the operator gives to this provider.
     pub name: String,
-    /// The address without `in.php` or `createTask`: `https://ocr.captchaai.com`.
+    /// The URL without `in.php` or `createTask`: `https://ocr.captchaai.com`.
     pub url: String,
     pub key: ApiKey,
-    /// For finding the host, the connection and TLS together.
+    /// The timeout for DNS, connection and TLS together.
     pub connect_timeout: Duration,
-    /// From the first byte of a submit to the last of its answer. With the wait for its turn and the connection it
-    /// should stay below the policy's `submit_wait`.
+    /// The timeout from the first byte of a submit to the last byte of its answer. Together with the wait for a turn
+    /// and `connect_timeout`, it should stay below the policy's `submit_wait`.
     pub submit_timeout: Duration,
     pub poll_timeout: Duration,
     /// The least time between two submits.
     pub submit_interval: Option<Duration>,
-    /// How many tasks one poll may be about (classic protocol).
+    /// How many tasks one poll can ask for (classic protocol).
     pub poll_batch_max: Option<usize>,
-    /// How many polls are allowed for each task, and besides. The JSON protocol has no slack: each task is counted alone.
+    /// The polls that are allowed for each task, and in addition. The JSON protocol has no slack: each task is
+    /// counted alone.
     pub poll_quota: Option<PollQuota>,
-    /// What the operator knows better about codes.
+    /// The operator's corrections of the table of codes.
     pub codes: BTreeMap<String, FaultClass>,
     pub response_bytes_max: usize,
-    /// Certificates in PEM to trust besides the usual ones.
+    /// Certificates in PEM that are trusted in addition to the usual ones.
     pub extra_ca: Vec<u8>,
-    /// How long a connection may rest and still be used again. Servers close theirs after five seconds and more;
-    /// a connection that closes just as a submit is written on it makes a doubt.
+    /// How long an idle connection is kept for reuse. Servers close an idle connection after five seconds or more. A
+    /// connection that closes just as a submit is written puts that submit in doubt.
     pub idle_max: Duration,
-    /// How many connections may rest.
+    /// The most idle connections.
     pub idle_connections_max: usize,
 }
 
@@ -60,8 +61,8 @@ impl Settings {
         }
     }
 
-    /// What makes the calls, if key and address can be used. `misplaced` says why the last part of the address does
-    /// not belong there, if so.
+    /// The client for the calls. Fails if key or URL cannot be used. `misplaced` says why the last part of the URL
+    /// does not belong there, or `None`.
     pub(crate) fn client(
         &self,
         misplaced: impl Fn(&str) -> Option<&'static str>,

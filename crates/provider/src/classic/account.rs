@@ -1,6 +1,5 @@
-//! What the provider says about the account: how much money, how many threads. People ask for it (`quittance
-//! doctor`), and so does a submit that was refused for want of a thread, which may be a busy moment or the end of the
-//! plan.
+//! Reads the account at the provider: its money and its threads. `quittance doctor` reads it. So does a submit that
+//! was rejected because no thread was free: the threads may be busy, or the plan has ended.
 
 use crate::classic::ClassicProvider;
 use crate::provider_call::account_unanswered;
@@ -10,17 +9,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The threads are read no more often than this.
+/// The shortest time between two reads of the threads.
 const THREADS_PAUSE: Duration = Duration::from_secs(3);
-/// A refused submit does not wait longer than this to learn why.
+/// How long a rejected submit waits to learn the reason.
 const THREADS_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What was last seen of the threads.
+/// The last known state of the threads.
 #[derive(Default)]
 pub(crate) struct ThreadsWatch {
-    /// The task that holds it makes the call; the others wait for its result.
+    /// The task that holds the lock makes the call; the other tasks wait for its result.
     cache: tokio::sync::Mutex<Option<(Instant, Option<ThreadsReply>)>>,
-    /// Since when all threads were seen idle, without anything taken in between.
+    /// Since when all threads have been idle, with no task taken in between.
     idle_since: Mutex<Option<Instant>>,
 }
 
@@ -29,7 +28,7 @@ impl ThreadsWatch {
         *self.idle_since.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Whether a submit that left at `sent` and was refused has found threads that had been idle before it left.
+    /// Whether the threads were already idle before a rejected submit left at `sent`.
     fn were_idle_before(&self, sent: Instant, read_at: Instant) -> bool {
         let mut since = self.idle_since.lock().unwrap_or_else(PoisonError::into_inner);
         *since.get_or_insert(read_at) < sent
@@ -37,7 +36,7 @@ impl ThreadsWatch {
 }
 
 impl ClassicProvider {
-    /// Balance and threads, as the provider tells them now.
+    /// Reads balance and threads from the provider.
     pub async fn look_at_account(&self) -> Result<Account, AskError> {
         let threads = match self.facts().has_threads {
             true => Some(self.ask_account("threadsinfo", |body| read_threads(body, &self.codes)).await?),
@@ -81,11 +80,11 @@ impl ClassicProvider {
         }
     }
 
-    /// Whether a submit that left at `sent` was refused for want of a thread because there is none to be had at all.
-    /// If that is not known, the provider is only busy.
+    /// Whether a submit that left at `sent` was rejected because the account has no threads at all. If that is not
+    /// known, the provider counts as busy.
     ///
-    /// All threads may have become free between the rejection and the read, so idle threads prove it only when a later
-    /// submit is rejected as well: a race must not pause everything until an operator comes.
+    /// All threads may have become free between the rejection and the read. So idle threads prove it only when a
+    /// later submit is rejected as well: a race must not pause all orders until an operator comes.
     pub(crate) async fn plan_has_ended(&self, sent: Instant) -> bool {
         match self.threads_since(sent).await {
             Some((_, ThreadsReply { total: 0, .. })) => true,
@@ -98,7 +97,7 @@ impl ClassicProvider {
         }
     }
 
-    /// The threads as they were at some moment after `then`, and that moment. A herd of refused submits asks once.
+    /// The threads at some moment after `then`, and that moment. Many rejected submits share one call.
     async fn threads_since(&self, then: Instant) -> Option<(Instant, ThreadsReply)> {
         let mut cache = self.threads.cache.lock().await;
         match *cache {

@@ -1,13 +1,13 @@
-//! Polling several tasks in one call, without ever giving one task's answer to another.
+//! Polls several tasks in one call, and never gives one task's answer to another.
 //!
-//! The reply is the tasks' answers in a row, divided by a mark that answers contain as well, and servers are known to
-//! leave parts out. So it is a hint at which tasks are worth a poll, and no more:
+//! The reply is a row of answers with a separator that answers can contain as well. Servers are known to leave parts
+//! out. So the reply only hints at which tasks are worth a poll:
 //!
-//! - No task gets an answer or a fault from it. Every task whose part is anything but *pending* is polled alone, which
-//!   also gives the price.
-//! - *Pending* is believed if the number of parts is right and every other part is confirmed, word for word, by the
-//!   task that it would belong to. Only then no answer had the mark in it, so no part can be missing, so
-//!   the places are right. It matters: a wrong *pending* would make a token look younger than it is.
+//! - No task gets an answer or a fault from it. Every task whose part is not *pending* is polled alone, which also
+//!   gives the price.
+//! - *Pending* is believed if the number of parts is right, and each other part equals the reply of the task at its
+//!   place. Then no answer contained the separator and no part is missing, so the places are right. A wrong *pending*
+//!   would make a token look younger than it is.
 //! - In all other cases every task is polled alone.
 
 use crate::classic::ClassicProvider;
@@ -19,11 +19,11 @@ use quittance_protocol::classic::answer::{BatchReply, read_batch};
 use quittance_protocol::classic::code::is_pending;
 use tokio::time::{Instant, timeout_at};
 
-/// How many tasks are polled at the same time when each is polled alone.
+/// How many tasks are polled alone at the same time.
 const ASKS_MAX: usize = 8;
 
 impl ClassicProvider {
-    /// One outcome for each task, in their order.
+    /// Polls the tasks. The outcomes come in the order of `tasks`.
     pub(crate) async fn ask_for(&self, tasks: &[String]) -> Vec<PollOutcome> {
         match tasks {
             [] => Vec::new(),
@@ -76,7 +76,7 @@ impl ClassicProvider {
         outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 
-    /// Each alone, some at a time. One that hangs costs the others no more than its own timeout.
+    /// Polls each task alone, several at a time. A task that hangs costs the other tasks only its own timeout.
     async fn ask_each(&self, tasks: &[&String]) -> Vec<PollOutcome> {
         let deadline = Instant::now() + self.frame.poll_timeout * 2;
         let ask =

@@ -1,17 +1,17 @@
-//! How often the provider allows polls, kept on our side: a client that polls too often is blocked for minutes, and
-//! then all orders wait. (How fast it takes submits is for the engine to keep: a submit that waited here would be one
-//! on record.) Counted in this process only; nodes that share an account share its limits, so their settings should
-//! divide them.
+//! Limits our polls to what the provider allows: a client that polls too often is blocked for minutes, and then all
+//! orders wait. The engine limits the submits, because a submit that waited here would already be on record. Polls
+//! are counted in this process only. Nodes that share an account share its limits, so their settings should divide
+//! them.
 
 use quittance_protocol::classic::dialect::PollQuota;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Once the quota is used up, one call in this span still goes through: what is paid for is never forgotten.
+/// Once the quota is used up, one call in this time still goes through, so that a paid answer is still fetched.
 const TRICKLE: Duration = Duration::from_secs(5);
 
-/// Calls of `res.php`: so many for each task that was taken, and some besides.
+/// Allowed calls of `res.php`: some for each task that was taken, and some extra.
 pub(crate) struct Allowance {
     quota: PollQuota,
     left: Mutex<(u64, Option<Instant>)>,
@@ -27,7 +27,7 @@ impl Allowance {
         left.0 = left.0.saturating_add(self.quota.per_task.into());
     }
 
-    /// Whether a call may be made now.
+    /// Counts a call if it may be made now, and returns whether it may.
     pub(crate) fn spend(&self) -> bool {
         self.spend_at(Instant::now())
     }

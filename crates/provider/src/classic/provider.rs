@@ -1,5 +1,5 @@
-//! The provider as the engine knows it: replies on the wire, turned into outcomes. Every rule about what a status or
-//! a silence means for a submit is in [`Frame::judge`] and [`Frame::judge_silence`].
+//! The provider for the engine: it turns replies into outcomes. The rules about what a status or a missing reply
+//! means for a submit are in [`Frame::judge`] and [`Frame::judge_silence`].
 
 use crate::Settings;
 use crate::classic::account::ThreadsWatch;
@@ -69,7 +69,7 @@ impl ClassicProvider {
         &self.frame.name
     }
 
-    /// The table of codes as it stands for this provider, for people to read.
+    /// The table of codes for this provider, with the operator's corrections.
     #[must_use]
     pub const fn codes(&self) -> &ClassicCodes {
         &self.codes
@@ -79,7 +79,7 @@ impl ClassicProvider {
         self.dialect.facts()
     }
 
-    /// Sends the form with the key in it, by body, so that the key stands in no address.
+    /// Posts the form with the key in the body, so that no URL holds the key.
     pub(crate) async fn post(
         &self,
         script: &str,
@@ -92,7 +92,7 @@ impl ClassicProvider {
         self.frame.post(script, &content_type, body, timeout).await
     }
 
-    /// The form of an order, as it will be sent but for our key; an error, if the guard refuses it.
+    /// The form of an order as it will be sent, without our key. Fails if the guard refuses the form.
     fn order_form(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<Form, String> {
         let form = spell(self.dialect, kind, params).map_err(|why| why.to_string())?;
         let fields: Vec<_> = leaves(self.dialect, kind, &form)
@@ -125,7 +125,8 @@ impl ClassicProvider {
         }
     }
 
-    /// A provider that sells threads says the same thing when all are busy and when the plan has ended.
+    /// Finds out what "no thread" means: a provider that sells threads sends the same code when all are busy and when
+    /// the plan has ended.
     async fn weigh(&self, fault: Fault, sent: Instant) -> Fault {
         let is_about_threads = self.facts().zero_balance == ZeroBalance::NoThread
             && fault.class == FaultClass::Busy
@@ -140,7 +141,7 @@ impl ClassicProvider {
         Form([("action".to_owned(), Part::Text(action.to_owned()))].into())
     }
 
-    /// Polls one task. A transport error settles nothing: the task is still there.
+    /// Polls one task. A transport error decides nothing: the task still exists.
     pub(crate) async fn ask(&self, task: &str) -> PollOutcome {
         if self.allowance.as_ref().is_some_and(|allowance| !allowance.spend()) {
             return PollOutcome::NoReply;
@@ -165,7 +166,7 @@ impl ClassicProvider {
     }
 }
 
-/// What the status alone says about a poll; nothing, if the body is to be read.
+/// The outcome that the status alone gives to a poll. `None` means: read the body.
 pub(crate) fn by_status(reply: &Reply) -> Option<PollOutcome> {
     match reply.status.as_u16() {
         200..=299 => None,

@@ -1,5 +1,5 @@
-//! Reports to the provider whether an answer was good. Only the provider's own statistics and perhaps a refund depend
-//! on it, so a report in doubt is repeated: it is counted once.
+//! Reports to the provider whether an answer was good. A report affects only the provider's statistics and perhaps a
+//! refund, and it counts once. So a report in doubt is repeated.
 
 use crate::classic::ClassicProvider;
 use quittance_lifecycle::ReportOutcome;

@@ -1,5 +1,5 @@
-//! What the provider says about the account. `quittance doctor` reads it, and so does our own API, for clients that
-//! ask for their balance.
+//! Reads the account at the provider, for `quittance doctor` and for callers of our own API that ask for their
+//! balance.
 
 use crate::json::JsonProvider;
 use crate::provider_call::account_unanswered;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// The last balance, for as long as the provider does not want another request.
+/// The last balance, kept as long as the provider wants no new request.
 pub(crate) struct CachedAccount {
     interval: Duration,
-    /// The task that holds it makes the call; the others wait for its result.
+    /// The task that holds the lock makes the call; the other tasks wait for its result.
     last: Mutex<Option<(Instant, Result<Account, AskError>)>>,
 }
 
@@ -24,7 +24,7 @@ impl CachedAccount {
 }
 
 impl JsonProvider {
-    /// The balance, as the provider reports it now, or reported it less than its own pause ago.
+    /// The balance: read now, or cached if the last read is less than `interval` ago.
     pub async fn look_at_account(&self) -> Result<Account, AskError> {
         let mut last = self.cached_account.last.lock().await;
         if let Some((when, account)) = &*last

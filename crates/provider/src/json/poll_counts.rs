@@ -1,13 +1,13 @@
-//! How often the provider allows polls, kept on our side: a client that polls too often is banned for minutes, and
-//! then all orders wait. Counted in this process only.
+//! Limits our polls to what the provider allows: a client that polls too often is banned for minutes, and then all
+//! orders wait. Polls are counted in this process only.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The polls of so many tasks are counted; beyond, counting begins again, which only makes us poll more often.
+/// The most tasks whose polls are counted. Above it the counts start again, which only makes us poll more often.
 const TASKS_MAX: usize = 20_000;
 
-/// Questions about each task that has not come to its end.
+/// Counts the polls of each open task.
 pub(crate) struct PollCounts {
     per_task_max: Option<u32>,
     poll_counts: Mutex<BTreeMap<String, u32>>,
@@ -18,7 +18,7 @@ impl PollCounts {
         Self { per_task_max, poll_counts: Mutex::default() }
     }
 
-    /// Whether the task may be polled once more.
+    /// Counts a poll of the task, and returns whether the provider allows it.
     pub(crate) fn spend(&self, task: &str) -> bool {
         let Some(most) = self.per_task_max else { return true };
         let mut poll_counts = lock(&self.poll_counts);

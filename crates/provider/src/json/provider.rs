@@ -1,5 +1,5 @@
-//! The provider as the engine knows it: replies on the wire, turned into outcomes. Every rule about what a status or
-//! a silence means for a submit is in [`Frame::judge`] and [`Frame::judge_silence`].
+//! The provider for the engine: it turns replies into outcomes. The rules about what a status or a missing reply
+//! means for a submit are in [`Frame::judge`] and [`Frame::judge_silence`].
 
 use crate::Settings;
 use crate::json::account::CachedAccount;
@@ -71,13 +71,13 @@ impl JsonProvider {
         &self.frame.name
     }
 
-    /// The table of codes as it stands for this provider, for people to read.
+    /// The table of codes for this provider, with the operator's corrections.
     #[must_use]
     pub const fn codes(&self) -> &JsonCodes {
         &self.codes
     }
 
-    /// Sends the body with the key in it, and returns the reply without.
+    /// Posts the body with the key, and returns the reply without the key.
     pub(crate) async fn post(
         &self,
         method: &str,
@@ -88,8 +88,8 @@ impl JsonProvider {
         self.frame.post(method, "application/json", Value::Object(body).to_string(), timeout).await
     }
 
-    /// The task as it will be sent, with what stands beside it; an error, if it cannot be spelled or the guard
-    /// refuses it.
+    /// The body of `createTask`, without our key. Fails if the task cannot be written in this dialect, or if the
+    /// guard refuses it.
     fn task_body(
         &self,
         kind: &str,
@@ -133,7 +133,7 @@ impl JsonProvider {
         self.frame.judge(reply, body)
     }
 
-    /// Polls one task. A transport error settles nothing: the task is still there.
+    /// Polls one task. A transport error decides nothing: the task still exists.
     async fn ask(&self, task: &str) -> PollOutcome {
         if !self.poll_counts.spend(task) {
             return PollOutcome::NoReply;
@@ -191,7 +191,7 @@ impl Provider for JsonProvider {
         outcomes
     }
 
-    /// The protocol asks for one task at a time.
+    /// Always 1: the protocol polls one task at a time.
     fn poll_batch_max(&self) -> usize {
         1
     }

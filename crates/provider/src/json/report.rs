@@ -1,5 +1,5 @@
-//! Reports to the provider whether an answer was good. Each dialect has endpoints of its own, some for one sort of task
-//! only; which sort a task was is not known here, so the next is tried where the first does not know the task.
+//! Reports to the provider whether an answer was good. Each dialect has its own endpoints, and some take only one
+//! type of task. The type is not known here, so the next endpoint is tried if the first does not know the task.
 
 use crate::json::JsonProvider;
 use quittance_lifecycle::{FaultClass, ReportOutcome};
@@ -21,7 +21,7 @@ impl JsonProvider {
         outcome
     }
 
-    /// The outcome of a report, and whether another endpoint may know the task better.
+    /// Reports at one endpoint. Returns the outcome, and whether another endpoint may know the task.
     async fn report_at(&self, endpoint: &str, task: &str, is_good: bool) -> (ReportOutcome, bool) {
         let mut body = Map::from_iter([("taskId".to_owned(), id::spell_task(task))]);
         if endpoint == "feedbackTask" {

@@ -1,4 +1,4 @@
-//! The provider through its own interface, against real sockets on this machine that end a call in every way there is.
+//! Tests of the classic provider against real sockets on this machine that end a call in every possible way.
 
 mod account;
 mod callbacks;
@@ -21,7 +21,7 @@ fn provider(profile: ClassicDialect, url: &str) -> ClassicProvider {
     ClassicProvider::new(profile, settings(url)).unwrap()
 }
 
-/// For answers that do not come.
+/// A provider with short timeouts, for answers that do not come.
 fn hasty(url: &str) -> ClassicProvider {
     ClassicProvider::new(ClassicDialect::TwoCaptcha, hasty_settings(url)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What the tests of both adapters share.
+//! Settings, orders and checks for the tests of both adapters.
 
 use quittance_lifecycle::{
     Draft, Evidence, Fault, Key, KeySettings, Policy, SubmitOutcome, Terms, Timestamp, Value,
@@ -22,7 +22,7 @@ pub(crate) fn settings(url: &str) -> Settings {
     settings
 }
 
-/// For answers that do not come.
+/// Settings with short timeouts, for answers that do not come.
 pub(crate) fn hasty_settings(url: &str) -> Settings {
     Settings { connect_timeout: HASTE, submit_timeout: HASTE, poll_timeout: HASTE, ..settings(url) }
 }

@@ -1,4 +1,4 @@
-//! The provider through its own interface, against real sockets on this machine that end a call in every way there is.
+//! Tests of the JSON provider against real sockets on this machine that end a call in every possible way.
 
 mod account;
 mod polls;
@@ -14,7 +14,7 @@ fn provider(dialect: JsonDialect, url: &str) -> JsonProvider {
     JsonProvider::new(dialect, settings(url)).unwrap()
 }
 
-/// For answers that do not come.
+/// A provider with short timeouts, for answers that do not come.
 fn hasty(url: &str) -> JsonProvider {
     JsonProvider::new(JsonDialect::TwoCaptcha, hasty_settings(url)).unwrap()
 }

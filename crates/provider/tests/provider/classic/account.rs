@@ -1,4 +1,5 @@
-//! Balance and threads, the error when they cannot be read, and what they decide about a rejected submit.
+//! Tests of balance and threads, of the error when they cannot be read, and of what they decide about a rejected
+//! submit.
 
 use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};
@@ -59,8 +60,7 @@ async fn an_error_says_what_to_do() {
     assert!(matches!(&why, AskError::Unreachable { .. }) && why.to_string().contains("firewall"), "{why}");
 }
 
-/// The classes of submits that are rejected for want of a thread, one after the other, and how often the threads were
-/// read.
+/// The fault classes of a series of submits that find no thread, and how often the threads were read.
 async fn refusals(threads: &'static str, submits: usize) -> (Vec<FaultClass>, usize) {
     let reads = Arc::new(AtomicUsize::new(0));
     let count = reads.clone();

@@ -1,4 +1,4 @@
-//! Pingbacks, by whichever verb and in whichever wrapping they come.
+//! Tests of pingbacks, in every verb and encoding.
 
 use crate::classic::provider;
 use quittance_lifecycle::{CallbackResult, FaultClass, Payload, ProviderAnswer};

@@ -1,5 +1,5 @@
-//! Every way in which a submit can end without an answer: nothing was sent, so it never arrived; or something was,
-//! and then it is in doubt. In each the server says how much of it really came, and that it came once.
+//! Tests of every way in which a submit can end without an answer. If no byte was sent, the task never arrived; else
+//! it is in doubt. The server checks how much arrived, and that it arrived once.
 
 use crate::classic::server::{ClassicClient, ClassicServer, http};
 use crate::classic::{accepted, hasty, provider};
@@ -10,7 +10,8 @@ use quittance_protocol::classic::ClassicDialect;
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// One submit to a server that plays `play` is in doubt: a word in what was seen, and how many requests came in full.
+/// Checks that a submit to a server that runs `play` is in doubt. `word` must be in the evidence, and `in_full`
+/// requests must arrive in full.
 async fn ends(play: impl Fn(ClassicClient) + Send + Sync + 'static, word: &str, in_full: usize) {
     let server = ClassicServer::start(move |_, guest| play(guest));
     let evidence = in_doubt(submit(&provider(ClassicDialect::TwoCaptcha, &server.url())).await).summary;
@@ -19,7 +20,8 @@ async fn ends(play: impl Fn(ClassicClient) + Send + Sync + 'static, word: &str, 
     assert_eq!(server.connections(), 1, "it was tried again: {evidence}");
 }
 
-/// Ends the call in doubt after the whole request has come and this text was sent; the evidence names `word`.
+/// The server reads the whole request, sends this text and closes. The submit must be in doubt, with `word` in the
+/// evidence.
 async fn ends_after(outcome_of: &'static str, word: &str) {
     let play = move |mut guest: ClassicClient| {
         guest.read_request();
@@ -63,8 +65,8 @@ async fn a_connection_closed_with_the_request_unread_is_in_doubt() {
     ends(|guest| guest.wait_for_bytes(), "", 0).await;
 }
 
-/// Whether a byte got out before the close is a race that the test cannot decide; the answer must be one of the two
-/// that are true, and the request never goes out twice.
+/// Whether a byte left before the close is a race that the test cannot decide. The outcome must be one of the two
+/// true ones, and the request never leaves twice.
 #[tokio::test]
 async fn a_connection_closed_on_accept_is_unreachable_or_in_doubt() {
     for _ in 0..50 {
@@ -124,7 +126,7 @@ async fn silence_is_in_doubt() {
     assert_eq!(server.connections(), 1);
 }
 
-/// The server does not read, so the kernel takes some of it and then no more.
+/// The server does not read, so the kernel takes only a part of the request.
 #[tokio::test]
 async fn a_request_that_cannot_be_sent_to_its_end_is_in_doubt() {
     let server = ClassicServer::start(|_, guest| guest.neglect());

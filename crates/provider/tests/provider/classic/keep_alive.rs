@@ -1,5 +1,5 @@
-//! Connections that are used again: a server that closed one meanwhile costs nothing, and one that closes it just as
-//! the next request comes costs a doubt, never a second payment.
+//! Tests of reused connections. If the server closed one earlier, nothing is lost. If the server closes one just as a
+//! request comes, the submit is in doubt, and it is never paid for twice.
 
 use crate::classic::server::{ClassicClient, ClassicServer, ok};
 use crate::classic::{accepted, hasty, provider};
@@ -100,7 +100,7 @@ async fn a_connection_that_the_server_says_it_will_close_is_not_used_again() {
     assert_eq!((server.received().len(), server.connections()), (3, 3));
 }
 
-/// What is left of a call that was given up must not answer the next one.
+/// The late reply to an abandoned call must not answer the next call.
 #[tokio::test]
 async fn an_answer_that_comes_too_late_goes_to_no_other_request() {
     let server = ClassicServer::start(|number, mut guest| {

@@ -1,4 +1,5 @@
-//! Polling tasks, alone and together. The reply to several is a hint; a task only gets what its own reply says.
+//! Tests of polling tasks, alone and together. The reply for several tasks is a hint; a task only gets what its own
+//! reply says.
 
 use crate::classic::server::{ClassicRequest, ClassicServer, http, ok};
 use crate::classic::{accepted, hasty, provider};
@@ -24,7 +25,7 @@ fn tasks(count: usize) -> Vec<String> {
     (1..=count).map(|n| n.to_string()).collect()
 }
 
-/// What the server knows of each task, and how it answers for one.
+/// What the server replies for each task.
 type TaskTruth = BTreeMap<String, String>;
 
 fn alone(truth: &TaskTruth, request: &ClassicRequest) -> String {
@@ -44,8 +45,8 @@ fn outcome(outcome_of: &str) -> PollOutcome {
     }
 }
 
-/// Asks for tasks that are in truth as `truth` says, of a server that answers `together` for all; gives the outcomes
-/// and how many calls it took.
+/// Polls tasks whose true replies are `truth`, from a server that replies `together` for all. Returns the outcomes
+/// and the number of calls.
 async fn ask(truth: &[&str], together: &str) -> (Vec<PollOutcome>, usize) {
     let ids = tasks(truth.len());
     let known: TaskTruth =
@@ -121,8 +122,7 @@ async fn marks_inside_answers_that_make_up_for_missing_parts_are_noticed() {
     is_truth(&ask(&truth, "CAPCHA_NOT_READY|CAPCHA_NOT_READY|x|y").await.0, &truth);
 }
 
-/// Servers that lose parts or turn them around, and answers full of marks: whatever comes, no task gets another's
-/// result.
+/// Servers lose or reorder parts, and answers contain separators. Still no task gets the result of another.
 #[tokio::test]
 async fn no_task_ever_gets_the_result_of_another() {
     let mut seed = 7_u64;

@@ -1,4 +1,4 @@
-//! Reports about an answer, and what becomes of them.
+//! Tests of reports about an answer and of their outcomes.
 
 use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};

@@ -1,4 +1,4 @@
-//! What really goes over the wire: which fields, where, and how fast.
+//! Tests of what is really sent: which fields, where, and how fast.
 
 use crate::classic::server::{ClassicServer, ok};
 use crate::classic::{accepted, provider};

@@ -1,4 +1,4 @@
-//! The key is in no address, no log line and no record.
+//! Tests that the key is in no URL, no log line and no record.
 
 use crate::classic::server::{ClassicServer, http, ok};
 use crate::classic::{hasty, provider};
@@ -77,7 +77,7 @@ async fn a_caller_cannot_send_its_own_provider_key_or_callback() {
     assert_eq!((request.text("key"), request.text("pingback"), request.text("x")), (KEY, "", "1"));
 }
 
-/// An answer that repeats all that it was sent, and more.
+/// A reply that repeats the secrets it received, with control characters.
 fn babble(callback: &str) -> String {
     let escaped = callback.replace('/', "\\/");
     format!("<h1>502</h1> key={KEY} pingback={callback} and {escaped}\u{1b}[2J")

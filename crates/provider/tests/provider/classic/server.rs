@@ -1,5 +1,4 @@
-//! A little server that does exactly what a test tells it to do with each connection, and remembers every request
-//! that it has seen in full.
+//! A small server that runs a script for each connection and keeps every request that it read in full.
 
 use quittance_protocol::classic::Form;
 use std::io::{Read, Write};
@@ -7,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Longer than anything here takes, so that a broken test fails rather than hangs.
+/// Longer than any step here takes, so that a broken test fails and does not hang.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
@@ -31,7 +30,7 @@ struct Book {
     received: Vec<ClassicRequest>,
     connections: usize,
     closed: usize,
-    /// Whether those who wait for a sign from the test may go on.
+    /// Whether connections that wait for the test may continue.
     is_released: bool,
 }
 
@@ -57,7 +56,7 @@ pub(crate) struct ClassicServer {
 }
 
 impl ClassicServer {
-    /// `play` is what happens on each connection; it is given the number of those before.
+    /// Starts a server that runs `play` on each connection, with the number of earlier connections.
     pub(crate) fn start(play: impl Fn(usize, ClassicClient) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -78,7 +77,7 @@ impl ClassicServer {
         Self { port, shared }
     }
 
-    /// Answers every request with what `answer` makes of it, on connections that stay open.
+    /// A server that answers every request with the result of `answer`, on connections that stay open.
     pub(crate) fn answering(answer: impl Fn(&ClassicRequest) -> String + Send + Sync + 'static) -> Self {
         Self::start(move |_, mut guest| {
             while let Some(received) = guest.read_request() {
@@ -99,7 +98,7 @@ impl ClassicServer {
         self.shared.0.0.lock().unwrap().connections
     }
 
-    /// Releases the connections that wait, and waits until so many are closed. It blocks the test's runtime, so that
+    /// Releases the waiting connections, and waits until `count` are closed. This blocks the test's runtime, so that
     /// only the kernel knows of the close.
     pub(crate) fn tell_and_wait_until_closed(&self, count: usize) {
         self.shared.write(|book| book.is_released = true);
@@ -111,7 +110,7 @@ impl ClassicServer {
     }
 }
 
-/// An answer on a connection that stays open.
+/// A reply on a connection that stays open.
 pub(crate) fn http(status: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Type: text/html\r\n\r\n{body}", body.len())
 }
@@ -128,7 +127,7 @@ pub(crate) struct ClassicClient {
 }
 
 impl ClassicClient {
-    /// A whole request, which is then remembered; nothing, if the connection ends before.
+    /// Reads a whole request and keeps it. `None` if the connection ends before.
     pub(crate) fn read_request(&mut self) -> Option<ClassicRequest> {
         let mut stream = self.stream.try_clone().unwrap();
         let received = read_request(&mut stream, &mut self.unread)?;
@@ -149,7 +148,7 @@ impl ClassicClient {
         self.shared.wait(|book| book.is_released);
     }
 
-    /// Until something has arrived, which is left unread.
+    /// Waits until a byte has arrived, and leaves it unread.
     pub(crate) fn wait_for_bytes(&self) {
         _ = self.stream.peek(&mut [0]);
     }
@@ -158,12 +157,12 @@ impl ClassicClient {
         _ = self.stream.read_exact(&mut vec![0; bytes]);
     }
 
-    /// Until the other side has closed.
+    /// Waits until the other side has closed.
     pub(crate) fn hold(mut self) {
         while self.stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
     }
 
-    /// Leaves it open, and reads nothing, for as long as the tests run.
+    /// Leaves the connection open without reading, until the tests end.
     pub(crate) fn neglect(self) {
         std::mem::forget(self);
     }
@@ -173,7 +172,7 @@ impl ClassicClient {
         socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
-    /// Passes some time, without anything happening.
+    /// Waits for this time without reading or writing.
     pub(crate) fn pause(&mut self, span: Duration) {
         self.stream.set_read_timeout(Some(span)).unwrap();
         _ = self.stream.peek(&mut [0]);

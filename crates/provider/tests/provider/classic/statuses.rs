@@ -1,4 +1,4 @@
-//! Whole answers of HTTP that are not answers of the protocol, and which of them may come after the task was taken.
+//! Tests of complete HTTP replies that are not of the protocol, and of which may come after the task was taken.
 
 use crate::classic::provider;
 use crate::classic::server::{ClassicServer, http};

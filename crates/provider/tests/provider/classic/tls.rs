@@ -1,4 +1,5 @@
-//! Over TLS: what fails before the handshake is over never arrived, and trust is not assumed.
+//! Tests over TLS: a call that fails before the end of the handshake never arrived, and unknown certificates are not
+//! trusted.
 
 use crate::classic::server::{ClassicClient, ClassicServer, ok, read_request};
 use crate::classic::{accepted, hasty};
@@ -15,7 +16,7 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto};
 
 type Secure = StreamOwned<ServerConnection, TcpStream>;
 
-/// A server behind TLS, and the certificate to trust it by.
+/// A server behind TLS, and its certificate.
 fn secure(play: impl Fn(usize, ClassicClient, Secure) + Send + Sync + 'static) -> (ClassicServer, Vec<u8>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let certificate = CertificateDer::from(made.cert.der().to_vec());
@@ -120,7 +121,7 @@ async fn tls_to_a_plain_port_is_unreachable() {
     assert_eq!(fault.class, Unreachable, "{fault}");
 }
 
-/// It was sent in the clear, whole, to another party.
+/// The whole request was sent in the clear to another party.
 #[tokio::test]
 async fn plain_http_to_a_port_of_tls_is_in_doubt() {
     let (server, _) = secure(|_, _, mut stream| {

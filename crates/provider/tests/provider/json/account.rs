@@ -1,4 +1,4 @@
-//! The account as the provider tells it, and why it does not.
+//! Tests of reading the account, and of the error when it cannot be read.
 
 use crate::fixture::KEY;
 use crate::json::server::{JsonServer, http, ok};

@@ -1,4 +1,4 @@
-//! Polls of a task, what the replies mean, and what callbacks say.
+//! Tests of polls, of what the replies mean, and of callbacks.
 
 use crate::fixture::settings;
 use crate::json::server::{JsonServer, http, ok};

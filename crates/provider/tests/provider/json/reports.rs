@@ -1,4 +1,4 @@
-//! Reports about an answer, where each dialect takes them, and what becomes of them.
+//! Tests of reports about an answer: the endpoint of each dialect, and the outcomes.
 
 use crate::json::server::{JsonServer, http, ok};
 use crate::json::{hasty, provider};

@@ -1,5 +1,4 @@
-//! A little server that does exactly what a test tells it to do with each connection, and remembers every request
-//! that it has seen in full.
+//! A small server that runs a script for each request and keeps every request that it read in full.
 
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -7,24 +6,24 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Longer than anything here takes, so that a broken test fails rather than hangs.
+/// Longer than any step here takes, so that a broken test fails and does not hang.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
 pub(crate) struct JsonRequest {
-    /// What was called.
+    /// The path of the request.
     pub(crate) path: String,
     pub(crate) head: String,
     pub(crate) body: Value,
 }
 
-/// What becomes of a request that was read in full.
+/// What the server does after it has read a request in full.
 pub(crate) enum ServerAction {
-    /// On a connection that stays open.
+    /// Sends this reply on a connection that stays open.
     Answer(String),
-    /// These bytes, and then the end.
+    /// Sends these bytes and closes the connection.
     Break(String),
-    /// Nothing, until the other side has had enough.
+    /// Sends nothing until the other side closes.
     Silence,
 }
 

@@ -1,4 +1,4 @@
-//! What a submit sends, and what every way in which it can end means for the money.
+//! Tests of what a submit sends, and of what each way to end means for the money.
 
 use crate::fixture::{KEY, in_doubt, order, refused, settings, submit, submit_order, token_order};
 use crate::json::server::{JsonServer, ServerAction, http, ok};
