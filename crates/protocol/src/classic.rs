@@ -1,6 +1,5 @@
-//! How the classic protocol (`in.php` / `res.php`) is spelled. What a request looks
-//! like in any of the forms that real clients send, which method stands for which kind, and what each code
-//! means, by provider.
+//! How the classic protocol (`in.php` / `res.php`) is written: the encodings that real clients send, the method of
+//! each kind, and the meaning of each code, by provider.
 
 pub mod answer;
 pub mod code;

@@ -1,4 +1,4 @@
-//! Which service writes a protocol, and which protocol: one name for each service, in settings, paths and tables.
+//! The services and the protocols that they speak: one name for each service, in settings, paths and tables.
 
 use crate::classic::ClassicDialect;
 use crate::json::JsonDialect;
@@ -30,7 +30,7 @@ impl Dialect {
         }
     }
 
-    /// How it writes the classic protocol, if it speaks that.
+    /// The dialect of the classic protocol, if the service speaks it.
     #[must_use]
     pub const fn classic(self) -> Option<ClassicDialect> {
         match self {
@@ -40,7 +40,7 @@ impl Dialect {
         }
     }
 
-    /// How it writes the JSON protocol, if it speaks that.
+    /// The dialect of the JSON protocol, if the service speaks it.
     #[must_use]
     pub const fn json(self) -> Option<JsonDialect> {
         match self {
@@ -54,7 +54,7 @@ impl Dialect {
 }
 
 impl Dialect {
-    /// How its callers are answered over the classic protocol: as 2captcha answers, if it does not speak that.
+    /// The dialect of our replies over the classic protocol: 2captcha if the service does not speak it.
     #[must_use]
     pub const fn classic_reply(self) -> ClassicDialect {
         match self.classic() {
@@ -63,7 +63,7 @@ impl Dialect {
         }
     }
 
-    /// How its callers are answered over the JSON protocol: as 2captcha answers, if it does not speak that.
+    /// The dialect of our replies over the JSON protocol: 2captcha if the service does not speak it.
     #[must_use]
     pub const fn json_reply(self) -> JsonDialect {
         match self.json() {

@@ -1,6 +1,5 @@
-//! How the JSON task protocol (`createTask` / `getTaskResult`) is spelled. Which task type
-//! stands for which kind, what a solution looks like, what each code means and what a server of each dialect
-//! answers.
+//! How the JSON protocol (`createTask` / `getTaskResult`) is written: the task type of each kind, the format of a
+//! solution, the meaning of each code, and the replies of a server of each dialect.
 
 pub mod answer;
 pub mod code;

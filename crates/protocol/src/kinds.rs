@@ -1,8 +1,7 @@
 //! The kinds of order, as data.
 //!
-//! Each kind is one row that a person can read and correct: the parameters that it takes, which of them ask for
-//! a different answer, how long the answer lives and how long it takes. Parameters have the names of the classic
-//! protocol, whichever API an order came through.
+//! Each kind is one row: the parameters that it takes, which of them ask for a different answer, how long the answer
+//! lives and how long it takes. Parameters have the names of the classic protocol in every API.
 
 mod cookies;
 mod kind_row;
@@ -21,7 +20,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 pub use undescribed::{PARAMETERS, UNDESCRIBED};
 
-/// A kind and its parameters, in the words of the catalogue: what each protocol reads from a request.
+/// A kind and its parameters, in the names of the catalog: what each protocol reads from a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderParams {
     pub kind: String,
@@ -32,26 +31,25 @@ fn rows() -> impl Iterator<Item = &'static KindRow> {
     [pictures::ROWS, tokens::ROWS, cookies::ROWS].into_iter().flatten()
 }
 
-/// Every kind that has been described.
+/// Every described kind.
 pub fn kinds() -> impl Iterator<Item = Kind> {
     rows().map(KindRow::kind)
 }
 
-/// The kind of this name, if it has been described. Names are exact: no kind has two.
+/// The described kind with this name. Names are exact, and no kind has two.
 #[must_use]
 pub fn kind(name: &str) -> Option<Kind> {
     rows().find(|row| row.name == name).map(KindRow::kind)
 }
 
-/// What a kind is called where the number of names must not grow with what callers write: all open kinds have one
-/// name there.
+/// The name of a kind for metrics, where callers must not add names: all open kinds share one.
 #[must_use]
 pub fn label(name: &str) -> &str {
     if rows().any(|row| row.name == name) { name } else { "other" }
 }
 
-/// What to assume about an open kind: new ones appear every few months, and an order of one must work. It errs
-/// towards paying twice, never towards handing out an answer that does not fit.
+/// The assumptions about an open kind. New kinds appear every few months, and an order for one must work. These
+/// assumptions may lead to paying twice, but never to an answer that does not fit.
 #[must_use]
 pub fn open_kind(name: impl Into<String>) -> Kind {
     Kind { name: Cow::Owned(name.into()), ..kind_row::OPEN.kind() }

@@ -1,5 +1,5 @@
-//! How orders are spelled: the only crate that may know. It does no I/O; the providers, the mock provider and the
-//! gateway do.
+//! How orders are written in each protocol; no other crate may know. It does no I/O: the providers, the mock provider
+//! and the gateway do that.
 //!
 //! Four lists name the kinds of captcha. A kind that is added or changed may need a row in each of them:
 //!
@@ -10,7 +10,7 @@
 //! | JSON task types | `json/task/task_rows.rs` | the `type` of `createTask` and the names of its fields, for each dialect |
 //! | JSON solutions | `json/solution.rs` | in which field of `solution` the answer stands |
 //!
-//! A kind in none of them still works as an undescribed kind, where the operator allows that.
+//! A kind that is in no list still works as an undescribed kind, if the operator allows that.
 #![forbid(unsafe_code)]
 
 pub mod classic;

@@ -1,6 +1,6 @@
-//! Reads a provider's replies, in whichever of the protocol's shapes they come: plain or JSON, requested or not, with
-//! the answer under one name or another. A reply that is neither an answer nor a code is puzzling, and never guessed
-//! at. A code is a fault, also where an answer should be.
+//! Reads a provider's replies in every shape of the protocol: plain text or JSON, requested or not, with the answer
+//! under several names. A reply that is neither an answer nor a code is "puzzling"; its meaning is never guessed. A
+//! code is a fault, even where an answer should be.
 
 mod price;
 mod reply_text;
@@ -14,10 +14,10 @@ use quittance_lifecycle::{Fault, FaultClass, Money, Payload};
 use reply_text::{ClassicBody, ReplyValue};
 use std::fmt;
 
-/// The longest reply that is read: tokens have a few kB, lists of boxes some more.
+/// The longest reply that is read. Tokens have a few kB, lists of boxes some more.
 pub const REPLY_BYTES_MAX: usize = 512 * 1024;
 
-/// What came instead of the protocol.
+/// What a reply looks like that is not of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassicSight {
     Nothing,
@@ -56,14 +56,14 @@ pub enum PollReply {
     Puzzling(ClassicSight),
 }
 
-/// A reply of `res.php` about several tasks. Which part belongs to which task is not certain: answers may contain the
-/// mark that divides them, and parts can be missing.
+/// A reply of `res.php` about several tasks. Which part belongs to which task is not certain: answers can contain the
+/// separator, and parts can be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchReply {
     Parts(Vec<String>),
-    /// One code for all, and not about any one task.
+    /// One code for all tasks.
     Fault(Fault),
-    /// It does say something, but not by task.
+    /// A reply that is not divided by task.
     Unclear,
     Puzzling(ClassicSight),
 }
@@ -100,7 +100,8 @@ pub fn read_submit(body: &[u8], codes: &ClassicCodes) -> SubmitReply {
     }
 }
 
-/// Reads a reply of `res.php` to a poll. `priced` is true for the action `get2`: there the price follows a plain answer.
+/// Reads a reply of `res.php` to a poll. `priced` is true for the action `get2`, where the price follows a plain
+/// answer.
 #[must_use]
 pub fn read_poll(body: &[u8], priced: bool, codes: &ClassicCodes) -> PollReply {
     match ClassicBody::read(body, codes) {
@@ -132,7 +133,7 @@ pub fn read_poll(body: &[u8], priced: bool, codes: &ClassicCodes) -> PollReply {
     }
 }
 
-/// Text that stands where an answer should.
+/// Reads text that stands in the place of an answer.
 fn read_word(text: &str, cost: Option<Money>, codes: &ClassicCodes) -> PollReply {
     if is_pending(text) {
         return PollReply::Pending;
@@ -143,8 +144,8 @@ fn read_word(text: &str, cost: Option<Money>, codes: &ClassicCodes) -> PollReply
     }
 }
 
-/// Reads an answer where texts and documents look alike. It gets the type that it would have in a reply in JSON, so
-/// that a client sees no difference between the ways it can come.
+/// Reads an answer from a plain text reply, in which text and JSON documents look alike. The answer gets the type
+/// that it would have in a JSON reply, so that clients see no difference.
 fn read_untyped(text: &str, cost: Option<Money>, codes: &ClassicCodes) -> PollReply {
     let is_json = codes.dialect().facts().answers_in_objects && reply_text::is_document(text);
     match read_word(text, cost, codes) {
@@ -175,7 +176,7 @@ pub fn read_batch(body: &[u8], codes: &ClassicCodes) -> BatchReply {
     }
 }
 
-/// A pingback: the task that it names, and what it says. None, if it says nothing that is final.
+/// Reads a pingback: the task that it names, and the answer or fault. `None` if it holds nothing final.
 #[must_use]
 pub fn read_pingback(form: &Form, codes: &ClassicCodes) -> Option<(Option<String>, Result<Payload, Fault>)> {
     let code_text = match form.0.get("code")? {
@@ -194,7 +195,7 @@ pub fn read_pingback(form: &Form, codes: &ClassicCodes) -> Option<(Option<String
     }
 }
 
-/// The account's money; a debt counts as none.
+/// The account's money. A debt counts as zero.
 #[must_use]
 pub fn read_balance(body: &[u8], codes: &ClassicCodes) -> ClassicAccountReply<Money> {
     let balance = |text: &str| price::money(text.strip_prefix('-').map_or(text, |_| "0"));
@@ -234,14 +235,14 @@ pub fn read_threads(body: &[u8], codes: &ClassicCodes) -> ClassicAccountReply<Th
     }
 }
 
-/// The fault, if this stands where an answer should and is a code. An address does not count here: only where
-/// nothing was promised is it an error.
+/// The fault, if the text in the place of an answer is a code. A URL does not count as a code here, only where no
+/// answer was promised.
 fn text_fault(text: &str, codes: &ClassicCodes) -> Option<Fault> {
     let is_code = text.starts_with("ERROR") || (looks_like_a_code(text) && codes.is_known(text));
     is_code.then(|| codes.classify(text))
 }
 
-/// Whether a task can have this id, and be polled by it.
+/// Whether a text can be the id of a task that can be polled.
 #[must_use]
 pub fn is_task(text: &str) -> bool {
     !text.is_empty()

@@ -1,6 +1,5 @@
 //! What each code of the classic protocol means, by provider. The table decides whether a fault is retried or
-//! reported to a person. It is data: people can read it (`quittance errors`), and an operator can correct it
-//! without a new build.
+//! reported to an operator. Operators can read it (`quittance errors`) and correct it without a new build.
 
 mod classic_codes;
 
@@ -10,8 +9,8 @@ use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The codes for a task that is not solved yet. The first is spelled as in the protocol; some other services
-/// correct the spelling.
+/// The codes of a task that is not solved yet. The first has the spelling of the protocol; some other services
+/// correct it.
 pub const PENDING: [&str; 2] = ["CAPCHA_NOT_READY", "CAPTCHA_NOT_READY"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,27 +20,26 @@ pub enum CodePlace {
     Both,
 }
 
-/// One line of the table, for one dialect.
+/// One row of the table, for one dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassicCodeRow<'a> {
     pub code: &'a str,
-    /// Whether the row holds for every code that begins with `code`.
+    /// Whether the row applies to every code that begins with `code`.
     pub is_prefix: bool,
     pub place: CodePlace,
     pub class: FaultClass,
     pub meaning: &'a str,
-    /// What a person who reads it should do.
+    /// What an operator should do about it.
     pub advice: &'a str,
-    /// How long the provider wants no submits, where that is known. The gate obeys it.
+    /// How long the provider wants no submits, if that is known. The gate obeys it.
     pub pause: Option<Duration>,
-    /// Whether the provider takes no polls for this time, either, because the account or our address is
-    /// blocked.
+    /// Whether the provider takes no polls for this time either, because the account or our address is blocked.
     pub is_block: bool,
     /// Whether the class comes from the operator's configuration, and not from the table.
     pub is_overridden: bool,
 }
 
-/// The class of every code, at one provider.
+/// The class of every code at one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassicCodes {
     dialect: ClassicDialect,
@@ -53,13 +51,13 @@ pub fn is_pending(text: &str) -> bool {
     PENDING.contains(&text)
 }
 
-/// The class of this name, as people write it in a configuration.
+/// The class with this name, as operators write it in a configuration.
 #[must_use]
 pub fn class_named(name: &str) -> Option<FaultClass> {
     FaultClass::ALL.into_iter().find(|class| class.name() == name || class.name().replace(' ', "_") == name)
 }
 
-/// Whether a text is written like a code: capital letters, digits and underscores, two words or more. A text
+/// Whether a text is written like a code: capital letters, digits and underscores, with at least two words. A text
 /// that begins with `ERROR` always counts as a code (`ERROR: 1001`).
 #[must_use]
 pub fn looks_like_a_code(text: &str) -> bool {
@@ -77,7 +75,7 @@ impl ClassicCodes {
         Self { dialect, overrides: BTreeMap::new() }
     }
 
-    /// From now on this code, exactly, has this class, whatever the table says.
+    /// Gives this exact code this class, overriding the table.
     #[must_use]
     pub fn with(mut self, code: impl Into<String>, class: FaultClass) -> Self {
         self.overrides.insert(code.into(), class);
@@ -89,7 +87,7 @@ impl ClassicCodes {
         self.dialect
     }
 
-    /// A code that is in no table is a fault as well; its class is `unlisted_code`.
+    /// The fault for a code. A code that is in no table gets the class `unlisted_code`.
     #[must_use]
     pub fn classify(&self, code: &str) -> Fault {
         let code = code.trim();
@@ -110,7 +108,7 @@ impl ClassicCodes {
         })
     }
 
-    /// The row of the table for a code, to explain it to a person.
+    /// The row of the table for a code, for an operator to read.
     #[must_use]
     pub fn row(&self, code: &str) -> Option<ClassicCodeRow<'_>> {
         let code = code.trim();
@@ -124,7 +122,7 @@ impl ClassicCodes {
         }
     }
 
-    /// The whole table as it stands, the operator's own codes last.
+    /// The whole table with the operator's corrections, and the operator's own codes last.
     pub fn rows(&self) -> impl Iterator<Item = ClassicCodeRow<'_>> {
         let own = self.overrides.iter().filter(|(code, _)| !TABLE.iter().any(|entry| entry.code == **code));
         TABLE.iter().map(|entry| self.row_of(entry)).chain(own.map(|(code, class)| own_row(code, *class)))
@@ -160,7 +158,7 @@ fn own_row(code: &str, class: FaultClass) -> ClassicCodeRow<'_> {
     }
 }
 
-/// Some servers put a sentence behind the code.
+/// The code without the sentence that some servers write after it.
 fn first_word(code: &str) -> &str {
     let end = code.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'));
     &code[..end.unwrap_or(code.len())]
@@ -205,7 +203,7 @@ mod tests {
         }
     }
 
-    /// A code in no table is tried again for nothing; these stand in the documentation of the services.
+    /// A code that is in no table leads to useless retries. These codes are in the documentation of the services.
     #[test]
     fn every_code_that_the_services_document_is_in_the_table() {
         let of_submits = "ERROR_METHOD_CALL ERROR_WRONG_USER_KEY ERROR_KEY_DOES_NOT_EXIST ERROR_ZERO_BALANCE \

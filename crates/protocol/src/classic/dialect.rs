@@ -1,5 +1,5 @@
-//! How the providers that speak the classic protocol differ, as data: code asks here and compares no names. Two are
-//! described; a clone is one of them with the operator's corrections.
+//! The differences between the providers of the classic protocol, as data: other code reads these facts and compares
+//! no names. Two providers are described; a clone is one of them with the operator's corrections.
 
 use std::time::Duration;
 
@@ -9,43 +9,43 @@ pub enum ClassicDialect {
     TwoCaptcha,
 }
 
-/// The verb that a pingback comes with.
+/// The HTTP method of a pingback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Get,
     Post,
 }
 
-/// What `ERROR_ZERO_BALANCE` says.
+/// What `ERROR_ZERO_BALANCE` means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZeroBalance {
     NoMoney,
-    /// It sells threads, and none is free, or the plan has ended; `threadsinfo` tells which.
+    /// The provider sells threads: none is free, or the plan has ended. `threadsinfo` shows which.
     NoThread,
 }
 
-/// Blocks an address that makes more than `per_task * tasks + slack` calls of `res.php`; asking for the balance
-/// and reporting count, too.
+/// The provider blocks an address that makes more than `per_task * tasks + slack` calls of `res.php`. Balance
+/// requests and reports count too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollQuota {
     pub per_task: u32,
     pub slack: u32,
 }
 
-/// How fast it lets itself be called.
+/// How fast the provider can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tempo {
-    /// The least span between two calls of `in.php`.
+    /// The shortest time between two calls of `in.php`.
     pub submit_interval: Duration,
     pub poll_quota: Option<PollQuota>,
 }
 
-/// When it wants to be polled for a task.
+/// When the provider wants to be polled for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
     pub first_poll: Duration,
     pub interval: Duration,
-    /// When it has given up itself, or says that a client should.
+    /// When the provider gives up the task, or says that a client should.
     pub give_up: Duration,
 }
 
@@ -54,12 +54,12 @@ pub struct ClassicFacts {
     pub name: &'static str,
     pub pingback: Verb,
     pub tempo: Tempo,
-    /// How many tasks one `ids=` may ask for; 1 where it is not known to understand that.
+    /// How many tasks one `ids=` can ask for; 1 if the provider is not known to support `ids`.
     pub poll_batch_max: usize,
     pub zero_balance: ZeroBalance,
-    /// Whether `get2` tells what an answer cost.
+    /// Whether `get2` returns the price of an answer.
     pub has_price: bool,
-    /// Whether an answer of several fields is an object in its replies, and not a text that holds one.
+    /// Whether an answer of several fields is an object in replies, and not a text that holds one.
     pub answers_in_objects: bool,
     /// Whether `threadsinfo` reports how many threads there are and how many are in use.
     pub has_threads: bool,
@@ -92,7 +92,7 @@ const TWO_CAPTCHA: ClassicFacts = ClassicFacts {
     has_threads: false,
 };
 
-/// Seconds until the first poll, by kind; whatever is not named here is a token.
+/// Kinds of pictures and texts. All kinds that are in neither list are tokens.
 const PICTURES: &[&str] =
     &["image", "text", "audio", "grid", "coordinates", "canvas", "rotate", "bounding_box", "bls"];
 const SLOW_AT_CAPTCHA_AI: &[&str] = &["recaptcha_v2", "geetest", "geetest_v4", "cloudflare_challenge"];

@@ -1,9 +1,9 @@
-//! A form as the body of a request: urlencoded, or multipart if it holds a file. Everything goes by body, so that
-//! neither a key nor an answer stands in an address, where proxies and logs would keep it.
+//! Encodes a form as the body of a request: urlencoded, or multipart if it holds a file. No field goes into the URL,
+//! because proxies and logs would keep a key or an answer there.
 
 use crate::classic::form::{Form, Part};
 
-/// What to send, and the content type to send it with.
+/// An encoded body and its content type.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncodedForm {
     pub content_type: String,
@@ -11,7 +11,7 @@ pub struct EncodedForm {
 }
 
 impl std::fmt::Debug for EncodedForm {
-    /// It holds a key.
+    /// Shows only the size, because the body holds a key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Encoded({} bytes of {})", self.body.len(), self.content_type)
     }
@@ -58,7 +58,7 @@ fn multipart(form: &Form) -> EncodedForm {
     EncodedForm { content_type: format!("multipart/form-data; boundary={boundary}"), body }
 }
 
-/// One that stands in no part. Counted up and not drawn: the same form is the same bytes.
+/// A boundary that is in no part. It is found by counting and not at random, so that equal forms give equal bytes.
 fn boundary(form: &Form) -> String {
     let stands_in = |part: &Part, boundary: &str| {
         let bytes = match part {

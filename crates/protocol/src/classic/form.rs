@@ -1,5 +1,5 @@
-//! The parameters of a request, whatever they were wrapped in: query and body are merged, and the body is recognised
-//! by what it is, not by what its content type says. Real clients send nine shapes; the tests below are that list.
+//! Reads the parameters of a request in every encoding. Query and body are merged, and the format of the body is
+//! recognized from its bytes, not from its content type. Real clients send nine shapes, which the tests below list.
 
 use crate::classic::json_document::{self, BadDocument};
 use crate::kinds::order_field;
@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fmt;
 
-/// How many parameters one request may have; the largest real one has about thirty.
+/// The most parameters of one request. The largest real request has about thirty.
 pub const PARAMETERS_MAX: usize = 500;
-/// How long a parameter's name may be.
+/// The longest name of a parameter.
 pub const NAME_BYTES_MAX: usize = 256;
-/// RFC 2046 allows no longer one.
+/// The longest boundary that RFC 2046 allows.
 const BOUNDARY_BYTES_MAX: usize = 70;
 
 /// One parameter: text, or the bytes of an uploaded file.
@@ -35,7 +35,7 @@ impl Part {
 }
 
 impl fmt::Debug for Part {
-    /// A part may be a key, a password or an answer: its size is all that `{:?}` tells.
+    /// Shows only the size, because a part can be a key, a password or an answer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.as_bytes().len())
     }
@@ -50,19 +50,20 @@ pub enum BadForm {
     Malformed { what: &'static str },
     #[error(transparent)]
     Document(#[from] BadDocument),
-    /// A field of an order in a JSON body. Written as text, `true` and `["a"]` would be values that its client never meant.
+    /// A field of an order in a JSON body has another type. As text, `true` or `["a"]` would be a value that the
+    /// client did not mean.
     #[error("`{field}` must be a text or a number")]
     Shape { field: String },
 }
 
 impl Form {
-    /// Query and body, merged; where both name a parameter, the body decides, and within one of them the last.
-    /// Broken percent signs and bytes that are no UTF-8 are taken as they are: the reader of the parameter decides.
+    /// Reads query and body. If both name a parameter, the body wins; within one of them, the last value wins. Broken
+    /// percent signs and bytes that are not UTF-8 are kept as they are: the reader of the parameter decides.
     pub fn read(query: &str, content_type: Option<&str>, body: &[u8]) -> Result<Self, BadForm> {
         Ok(FormReader::of(query, content_type, body)?.form)
     }
 
-    /// As [`Form::read`], and the names of the parameters that were sent with different values.
+    /// Reads like [`Form::read`], and also returns the names of the parameters that were sent with different values.
     pub fn read_with_doubles(
         query: &str,
         content_type: Option<&str>,
@@ -72,7 +73,7 @@ impl Form {
         Ok((form, doubled))
     }
 
-    /// A parameter that is text and not empty.
+    /// The text of a parameter, or `None` if it is empty or a file.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.0.get(name)? {
@@ -192,7 +193,7 @@ impl FormReader {
     }
 }
 
-/// Whether a parameter may be neither text nor number: an order field is a switch then.
+/// Whether a parameter may have a value that is neither text nor number. Of the order fields, only a switch may.
 fn may_be(name: &str, value: &Value) -> bool {
     match order_field(name) {
         None => true,
@@ -201,7 +202,7 @@ fn may_be(name: &str, value: &Value) -> bool {
     }
 }
 
-/// A name or a value as it was before it was written into a form: in one go, because every order pays for it.
+/// Decodes a name or a value of a form. It takes one pass, because every order pays for it.
 fn decoded(written: &[u8]) -> String {
     let mut plain = Vec::with_capacity(written.len());
     let mut rest = written;
@@ -235,13 +236,13 @@ fn is_multipart(content_type: &str) -> bool {
     content_type.trim_start().get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/"))
 }
 
-/// A multipart body has several lines; pairs are one.
+/// Whether the body can be multipart: it has several lines, and pairs have one.
 fn has_lines(body: &[u8]) -> bool {
     body.starts_with(b"--") || body.trim_ascii_end().contains(&b'\n')
 }
 
-/// The boundary as the body itself shows it: its first line, if the next one can only be a part's header. Clients
-/// set a content type by hand and lose the boundary, or spell it in ways that no header parser takes.
+/// The boundary that the body itself shows: its first line, if the next line can only be a part's header. Some
+/// clients set a content type by hand and lose the boundary, or write it in ways that no header parser takes.
 fn boundary_of(body: &[u8]) -> Option<String> {
     let rest = body.strip_prefix(b"--")?;
     let end = rest.iter().take(BOUNDARY_BYTES_MAX + 2).position(|byte| *byte == b'\r')?;

@@ -1,5 +1,5 @@
-//! A JSON document in which no object has two different values under one name. JSON itself does not say which of the
-//! two counts, so two readers of one request could see two different orders.
+//! Reads a JSON document in which no object has two different values under one name. JSON itself does not say which
+//! value counts, so two readers of one request could see two different orders.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -15,7 +15,7 @@ pub enum BadDocument {
     SentTwice { name: String },
 }
 
-/// Reads a document. Equal values under one name are one value.
+/// Reads a document. Two equal values under one name count as one.
 pub fn read(json: &[u8]) -> Result<Value, BadDocument> {
     let doubled = RefCell::new(None);
     let mut reader = serde_json::Deserializer::from_slice(json);

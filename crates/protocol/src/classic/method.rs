@@ -1,6 +1,6 @@
-//! Which `method` and which fields stand for which kind, both ways: [`spell`] writes an order as a provider wants to
-//! read it, [`understand`] reads what a client wrote. An undescribed method passes through untouched, as an open kind
-//! of its own name: new ones appear every few months.
+//! The `method` and the fields of each kind, in both directions: [`spell`] writes an order for a provider,
+//! [`understand`] reads a client's request. An undescribed method passes through unchanged as an open kind with its
+//! own name, because new ones appear every few months.
 
 mod classic_methods;
 
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub use crate::kinds::CONTROL;
 use crate::kinds::OrderParams;
 
-/// As clients write it, and not only as it should be written.
+/// Base64 as real clients write it, with and without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -44,15 +44,15 @@ pub enum CannotSpellMethod {
     ListOfCookies,
 }
 
-/// Whether the answer is of no use without what a reply brings beside it. Pingbacks have no place for that.
+/// Whether the answer is useless without the other fields of a reply. A pingback has no place for these fields.
 #[must_use]
 pub fn has_companions(dialect: ClassicDialect, kind: &str, params: &BTreeMap<String, Value>) -> bool {
     let says = |name: &str| params.get(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0"));
     COMPANIONS.iter().any(|(at, of, if_stated)| (*at, *of) == (dialect, kind) && if_stated.is_none_or(says))
 }
 
-/// The fields of `in.php` for an order: the method and all that it takes, but neither the key nor anything else about
-/// how to talk. Files that can only be uploaded are [`Part::File`]; all others are base64.
+/// The fields of `in.php` for an order: the method and its parameters, without the key and without fields that
+/// control the reply. Files that can only be uploaded are [`Part::File`]; all other files are base64.
 pub fn spell(
     dialect: ClassicDialect,
     kind: &str,
@@ -90,8 +90,8 @@ pub fn spell(
     Ok(form)
 }
 
-/// Every field of a form that [`spell`] has made, for the check of what leaves: its name, the parameter that it is
-/// (none, if nothing is known about it), and what it says. What our own table adds is left out.
+/// Every field of a form that [`spell`] has made, for the check of outgoing fields: its name, its parameter (`None`
+/// if unknown) and its value. Fields that our own table adds are left out.
 #[must_use]
 pub fn leaves<'a>(
     dialect: ClassicDialect,
@@ -118,7 +118,7 @@ pub fn leaves<'a>(
         .collect()
 }
 
-/// The parameter of a kind that clients of this protocol call so, without regard to case; and that it is a file in
+/// The parameter that clients of this protocol write under this name, in any case, and whether it is a file in
 /// base64.
 #[must_use]
 pub fn alias(kind: &str, name: &str) -> Option<(&'static str, bool)> {
@@ -134,8 +134,8 @@ pub fn methods() -> impl Iterator<Item = &'static str> {
     TABLE.iter().flat_map(MethodSpelling::methods).filter(|method| !method.is_empty())
 }
 
-/// What makes a request of the method that `kind` has one of another kind: the field, what it says (anything, if
-/// nothing is given), and the other kind.
+/// Fields that turn a request with the method of `kind` into another kind: the field, its value (`None` for any
+/// value), and the other kind.
 pub fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
     let own: Vec<&str> =
         TABLE.iter().filter(|spelling| spelling.kind == kind).flat_map(MethodSpelling::methods).collect();
@@ -144,19 +144,18 @@ pub fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static 
     others.filter(move |other| other.kind != kind).flat_map(MethodSpelling::tells)
 }
 
-/// What makes a request of some method one of another kind, for all kinds: the field, and what it says (anything, if
-/// nothing is given).
+/// All fields that turn a request of some method into another kind, with their values (`None` for any value).
 pub fn all_tells() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     TABLE.iter().flat_map(MethodSpelling::tells).map(|(tell, params_sent, _)| (tell, params_sent))
 }
 
-/// The fields that say once more what a kind is, and what they say.
+/// The fields that repeat what the kind is, with their values.
 pub fn marks(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let kind = kind.to_owned();
     TABLE.iter().filter(move |spelling| spelling.kind == kind).flat_map(MethodSpelling::all_marks)
 }
 
-/// What a request to `in.php` asks for, whichever provider's spelling it follows.
+/// The order that a request to `in.php` asks for, in the spelling of any provider.
 pub fn understand(form: &Form) -> Result<OrderParams, BadMethod> {
     let method = form.text("method").map_or("", str::trim);
     let spelling = TABLE.iter().find(|spelling| spelling.is_marked_by(method, form));
@@ -185,7 +184,7 @@ pub fn understand(form: &Form) -> Result<OrderParams, BadMethod> {
     Ok(OrderParams { kind: kind.to_owned(), params })
 }
 
-/// What the part says; nothing, if it is empty: that is how clients say what they do not set.
+/// The value of a part, or `None` if it is empty: clients send empty parts for what they do not set.
 fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Value>, BadMethod> {
     match part {
         Part::Text(text) if text.is_empty() => Ok(None),
@@ -207,7 +206,8 @@ fn value(spelling: &MethodSpelling, name: &str, part: &Part) -> Result<Option<Va
     }
 }
 
-/// Base64, also as the body of a data address, in lines, or with a plus sign that a form has turned into a space.
+/// Decodes base64, also from a `data:` URL, with line breaks, or with a plus sign that a form has turned into a
+/// space.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
     let text = match text.strip_prefix("data:") {

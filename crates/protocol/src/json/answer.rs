@@ -1,5 +1,5 @@
-//! Reads a provider's replies. A reply that is neither an answer nor a code is puzzling, and never guessed at: a
-//! proxy between us and the provider may have sent it, after the task was taken.
+//! Reads a provider's replies. A reply that is neither an answer nor a code is "puzzling"; its meaning is never
+//! guessed. A proxy between us and the provider may have sent it after the task was taken.
 
 use crate::json::code::JsonCodes;
 use crate::json::id::foreign_task;
@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;
 
-/// The longest reply that is read: tokens have a few kB, lists of boxes and cookies some more.
+/// The longest reply that is read. Tokens have a few kB, lists of boxes and cookies some more.
 pub const REPLY_BYTES_MAX: usize = 512 * 1024;
 
-/// Codes that say that nothing has happened yet.
+/// Codes of a task that is not solved yet.
 const PENDING_CODES: [&str; 2] = ["CAPCHA_NOT_READY", "CAPTCHA_NOT_READY"];
 const PENDING: &[&str] = &["processing", "idle", "pending", "queued"];
 
-/// What came instead of the protocol.
+/// What a reply looks like that is not of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonSight {
     Nothing,
@@ -45,7 +45,7 @@ pub enum CreateReply {
     Taken {
         task: String,
     },
-    /// Taken and solved in the same breath.
+    /// The task was taken and is already solved.
     Answered {
         task: Option<String>,
         payload: Payload,
@@ -85,7 +85,7 @@ pub enum ReportReply {
     Puzzling(JsonSight),
 }
 
-/// `kind` is the kind of the order, for an answer that comes at once.
+/// Reads a reply of `createTask`. `kind` is the kind of the order, for an answer that comes at once.
 #[must_use]
 pub fn read_create(body: &[u8], kind: &str, codes: &JsonCodes) -> CreateReply {
     let fields = match JsonReply::read(body, codes) {
@@ -126,7 +126,7 @@ pub fn read_result(body: &[u8], codes: &JsonCodes) -> ResultReply {
     }
 }
 
-/// A callback: the task that it names, and what it says. None, if it says nothing that is final.
+/// Reads a callback: the task that it names, and its result. `None` if it holds nothing final.
 #[must_use]
 pub fn read_callback(body: &[u8], codes: &JsonCodes) -> Option<(Option<String>, ResultReply)> {
     let reply = read_result(body, codes);
@@ -158,7 +158,7 @@ pub fn read_report(body: &[u8], codes: &JsonCodes) -> ReportReply {
     }
 }
 
-/// One reply, taken apart: did it say yes, or no.
+/// A reply, split into yes or no.
 enum JsonReply {
     Yes(Map<String, Value>),
     No(Fault),
@@ -253,8 +253,8 @@ fn cost(fields: &Map<String, Value>) -> Option<Money> {
     fields.get("cost").and_then(json_price::read_price)
 }
 
-/// The end alone says nothing, because the provider's clock may be ahead or behind. The difference of the two times does.
-/// Both are cut to whole seconds, so it may be too long by nearly 1 s.
+/// The least time that the task took. The end time alone is useless, because the provider's clock may be wrong. Both
+/// times are cut to whole seconds, so 1 s is subtracted from their difference.
 fn took_at_least(fields: &Map<String, Value>) -> Option<Duration> {
     let (created, ended) = (seconds(fields.get("createTime"))?, seconds(fields.get("endTime"))?);
     Some(Duration::from_secs(ended.checked_sub(created)?.saturating_sub(1)))

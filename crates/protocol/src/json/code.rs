@@ -1,6 +1,5 @@
-//! What each code of the JSON protocol means. The table decides whether a fault is retried or reported to a
-//! person. It also has the number and the text that our own API returns with a code. It is data, and an
-//! operator can correct it.
+//! What each code of the JSON protocol means. The table decides whether a fault is retried or reported to an
+//! operator. It also holds the number and the text that our own API returns with a code. An operator can correct it.
 
 mod json_codes;
 
@@ -14,25 +13,24 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRow {
     pub code: &'static str,
-    /// The `errorId` in dialects in which the number has a meaning. In the others it is always 1.
+    /// The `errorId` in dialects in which the number has a meaning. Other dialects always send 1.
     pub error_id: u32,
     pub class: FaultClass,
     pub description: &'static str,
 }
 
-/// The number for an unlisted code: the one of a bad request.
+/// The number for an unlisted code: that of a bad request.
 const STRANGE_ERROR_ID: u32 = 110;
 const STRANGE_DESCRIPTION: &str = "The task could not be done";
 
-/// The class of every code, at one provider.
+/// The class of every code at one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonCodes {
     dialect: JsonDialect,
     overrides: BTreeMap<String, FaultClass>,
 }
 
-/// How long a provider wants no submits after a code, in seconds, and whether it wants no polls either, where that is
-/// known.
+/// How long, in seconds, a provider wants no submits after a code, and whether it wants no polls either.
 const PENALTIES: [(&str, u64, bool); 4] = [
     ("ERROR_NO_SLOT_AVAILABLE", 5, false),
     ("ERROR_IP_BLOCKED_5MIN", 300, true),
@@ -79,7 +77,7 @@ impl JsonCodes {
         Self { dialect, overrides: BTreeMap::new() }
     }
 
-    /// From now on this code, exactly, has this class, whatever the table says.
+    /// Gives this exact code this class, overriding the table.
     #[must_use]
     pub fn with(mut self, code: impl Into<String>, class: FaultClass) -> Self {
         self.overrides.insert(code.into(), class);
@@ -91,7 +89,7 @@ impl JsonCodes {
         self.dialect
     }
 
-    /// A code that is in no table is a fault as well; its class is `unlisted_code`.
+    /// The fault for a code. A code that is in no table gets the class `unlisted_code`.
     #[must_use]
     pub fn classify(&self, code: &str) -> Fault {
         let code = code.trim();
@@ -107,7 +105,7 @@ impl JsonCodes {
         self.overrides.get(code).copied().or_else(|| row(code).map(|row| row.class))
     }
 
-    /// The class of each code as it stands, the operator's own codes last.
+    /// The class of each code with the operator's corrections, and the operator's own codes last.
     pub fn classes(&self) -> impl Iterator<Item = (&str, FaultClass)> {
         let described = TABLE.iter().map(|row| (row.code, self.class(row.code).unwrap_or(row.class)));
         let own = self.overrides.iter().filter(|(code, _)| row(code).is_none());

@@ -1,5 +1,5 @@
-//! How the providers that speak the JSON task protocol differ, as data: code asks here and compares no names. The
-//! same facts serve both sides, what a provider will answer and what our own API must.
+//! The differences between the providers of the JSON protocol, as data: other code reads these facts and compares no
+//! names. The facts describe both what a provider answers and what our own API must answer.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub enum JsonDialect {
     CapMonster,
 }
 
-/// How a finished task is described besides its solution.
+/// The fields of a finished task beside its solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extras {
     pub cost: bool,
@@ -21,16 +21,16 @@ pub struct Extras {
     pub solve_count: bool,
 }
 
-/// What it takes and how long it keeps it.
+/// What the provider takes, and how long it keeps results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonLimits {
     pub first_poll: Duration,
     pub poll_interval: Duration,
-    /// After so many questions about one task it answers no more.
+    /// The most polls of one task. The provider does not answer more.
     pub queries_per_task_max: Option<u32>,
     /// How long a result can be read.
     pub result_kept: Option<Duration>,
-    /// The least time between two questions about the balance.
+    /// The shortest time between two balance requests.
     pub balance_interval: Duration,
     pub file_bytes_max: usize,
 }
@@ -39,28 +39,28 @@ pub struct JsonLimits {
 pub struct JsonFacts {
     pub name: &'static str,
     pub ids_are_uuids: bool,
-    /// Whether the answer to `createTask` says how the task stands.
+    /// Whether the reply to `createTask` holds the status of the task.
     pub status_in_create: bool,
-    /// Whether `getTaskResult` names the task once more.
+    /// Whether the reply to `getTaskResult` repeats the task id.
     pub echoes_task: bool,
     pub error_id_always_one: bool,
-    /// Whether its clients insist on `solution.userAgent` for Turnstile, even an empty one.
+    /// Whether clients of this dialect need `solution.userAgent` for Turnstile, even if it is empty.
     pub turnstile_has_agent: bool,
-    /// Task types that it answers in `createTask` itself, by how their names end: its clients look nowhere else.
+    /// Task types that are answered in `createTask` itself, by the end of their name. Clients look nowhere else.
     pub answered_in_create: &'static [&'static str],
-    /// Whether it has statistics to be read (`getSpendingStats`, `getAppStats`, `getQueueStats`).
+    /// Whether the dialect has statistics (`getSpendingStats`, `getAppStats`, `getQueueStats`).
     pub has_statistics: bool,
     pub cost_is_string: bool,
-    /// What a task is called that is not begun.
+    /// The status of a task that has not begun.
     pub status_new: &'static str,
     pub status_pending: &'static str,
     pub status_ready: &'static str,
     pub status_failed: Option<&'static str>,
-    /// The HTTP status of an error, and of one about the key.
+    /// The HTTP status of an error.
     pub http_error: u16,
     pub http_key_error: u16,
     pub extras: Extras,
-    /// Where to say that an answer was good, or bad: one endpoint for each sort of task, the likeliest first.
+    /// The endpoints for reports of good answers: one for each type of task, the most likely first.
     pub report_good: &'static [&'static str],
     pub report_bad: &'static [&'static str],
     pub limits: JsonLimits,
@@ -180,7 +180,7 @@ impl JsonDialect {
         self.facts().name
     }
 
-    /// Whether `createTask` of such a task is answered with the solution.
+    /// Whether `createTask` for this task type is answered with the solution.
     #[must_use]
     pub fn is_answered_in_create(self, type_name: &str) -> bool {
         let ends = |end: &&str| type_name.len().checked_sub(end.len()).and_then(|at| type_name.get(at..));

@@ -1,11 +1,11 @@
-//! Names of tasks. Ours are decimal; where a dialect's clients expect a UUID the same number is written as one, so
-//! that no table of names has to be kept and an order can be read through any API.
+//! Ids of tasks. Ours are decimal numbers. If clients of a dialect expect a UUID, the number is encoded in one, so no
+//! table of ids is needed. An order can be read through any API.
 
 use quittance_lifecycle::order::TASK_BYTES_MAX;
 use serde_json::Value;
 use std::fmt;
 
-/// Our name for a task, as clients see it. It never exceeds what a JavaScript client can hold.
+/// Our id of a task, as clients see it. It is never larger than a JavaScript number can hold exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskId(pub u64);
 
@@ -15,7 +15,7 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// Spreads a number over 64 bits: what is left of a UUID is filled with it, and tells ours from any other.
+/// Spreads a number over 64 bits. The result fills the rest of a UUID, and tells our UUIDs from others.
 const fn scatter(id: u64) -> u64 {
     let mut x = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ const fn scatter(id: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The number as a UUID of version 8 (of no version that means anything): its own bits, and a check of them.
+/// The number as a UUID of version 8 (custom): its own bits, and a check of them.
 #[must_use]
 pub fn uuid_of(id: u64) -> String {
     let check = scatter(id);
@@ -36,7 +36,7 @@ pub fn uuid_of(id: u64) -> String {
     format!("{first:08x}-{top:04x}-8{middle:03x}-{:04x}-{last:012x}", 0x8000 | low)
 }
 
-/// The number that [`uuid_of`] has written, and nothing for any other text.
+/// The number in a UUID of [`uuid_of`], or `None` for any other text.
 #[must_use]
 pub fn id_of_uuid(text: &str) -> Option<u64> {
     if text.len() != 36 || !text.is_ascii() {
@@ -49,7 +49,7 @@ pub fn id_of_uuid(text: &str) -> Option<u64> {
     uuid_of(id).eq_ignore_ascii_case(text).then_some(id)
 }
 
-/// The task that a client names: a number, the same in quotes, or the UUID that stands for it.
+/// The task that a client names: a number, a number in quotes, or our UUID.
 #[must_use]
 pub fn read_task_id(value: &Value) -> Option<u64> {
     match value {
@@ -63,7 +63,7 @@ pub fn read_task_id(value: &Value) -> Option<u64> {
     }
 }
 
-/// A provider's id of a task, whichever type it has there, if a task can be polled by it.
+/// A provider's task id of any JSON type, if a task can be polled by it.
 pub(crate) fn foreign_task(value: &Value) -> Option<String> {
     let text = match value {
         Value::Number(number) if number.is_u64() => number.to_string(),
@@ -74,7 +74,7 @@ pub(crate) fn foreign_task(value: &Value) -> Option<String> {
     (is_a_name && !text.is_empty()).then_some(text)
 }
 
-/// A task's name as it goes back: a number if it can have been one, else text.
+/// A task id as JSON: a number if the id can have been one, else text.
 #[must_use]
 pub fn spell_task(task: &str) -> Value {
     let is_canonical = task.len() == 1 || !task.starts_with('0');

@@ -1,13 +1,13 @@
-//! Prices as they stand in JSON, text or number, in exact millionths and back: floats do not belong in usage.
+//! Reads and writes prices in JSON, as text or number, in exact millionths, because usage must not be rounded.
 
 use quittance_lifecycle::Money;
 use serde_json::Value;
 
-/// The most digits of a number that is read as a price. No price has so many.
+/// The most digits of a price. A longer number is not a price.
 const DIGITS_MAX: usize = 18;
 
-/// A price. A negative number is no price. Part of a millionth counts as a whole one: usage never says less than was
-/// paid.
+/// A price. A negative number is not a price. A fraction of a millionth is rounded up: usage never counts less than
+/// was paid.
 pub(crate) fn read_price(value: &Value) -> Option<Money> {
     micros(&decimal(value)?).map(Money)
 }
@@ -20,7 +20,7 @@ fn decimal(value: &Value) -> Option<String> {
     }
 }
 
-/// A balance; a debt counts as no money.
+/// A balance. A debt counts as zero.
 pub(crate) fn read(value: &Value) -> Option<Money> {
     let text = decimal(value)?;
     if let Some(debt) = text.strip_prefix('-') {
@@ -53,7 +53,7 @@ fn micros(text: &str) -> Option<u64> {
     }
 }
 
-/// An amount as people and servers write it, with at least `places` digits behind the point.
+/// An amount as text, with at least `places` decimal places.
 pub(crate) fn write(Money(micros): Money, places: usize) -> String {
     let mut text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     let least = text.len() - 6 + places.min(6);

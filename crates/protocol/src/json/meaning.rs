@@ -1,6 +1,6 @@
-//! What an order asks for, whatever it calls it. Every API hands over a kind and parameters; the kind may be a method
-//! or a task type, parameters may have the names that either protocol has on the wire, and some of them make the
-//! order one of another kind. What comes out are the words of the catalog, and nothing in it says a thing twice.
+//! Finds out what an order asks for. Every API hands over a kind and parameters. The kind can be a method or a task
+//! type, parameters can have the names of either protocol, and some turn the order into another kind. The result uses
+//! the names of the catalog, and says each thing once.
 
 mod near;
 mod objects;
@@ -17,13 +17,13 @@ use quittance_lifecycle::{BadRequest, Kind, Role, Value as Param};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// How often one order may turn out to be of another kind.
+/// How often one order can turn into another kind.
 const TURNS_MAX: usize = 3;
 
 type MeantParams = BTreeMap<String, Param>;
 
-/// What is meant; `None`, if it is what the request has. `kinds` knows the kinds, also those that the operator has
-/// added.
+/// The order in the names of the catalog, or `None` if the request already uses them. `kinds` knows all kinds,
+/// including those that the operator has added.
 pub fn meaning(
     kind: &str,
     params: &MeantParams,
@@ -57,8 +57,8 @@ fn is_of_a_protocol(name: &str) -> bool {
     method::methods().any(|known| known == name) || task::stems(name)
 }
 
-/// A method or a task type is the kind that it is. What is neither is an open kind, unless it is a known name
-/// misspelt.
+/// Translates a method or a task type into its kind. Any other name is an open kind, unless it is a misspelt known
+/// name.
 fn of_another_protocol(kind: &str, params: &MeantParams) -> Result<OrderParams, BadRequest> {
     let name = kind.trim();
     if method::methods().any(|known| known == name) {
@@ -100,14 +100,14 @@ fn of_another_protocol(kind: &str, params: &MeantParams) -> Result<OrderParams, 
     }
 }
 
-/// What controls the reply is no parameter, and stays.
+/// Keeps the parameters that control the reply.
 fn keep_control(mut meant: MeantParams, params: &MeantParams) -> MeantParams {
     let control = params.iter().filter(|(name, _)| CONTROL.contains(&name.as_str()));
     control.for_each(|(name, value)| _ = meant.entry(name.clone()).or_insert_with(|| value.clone()));
     meant
 }
 
-/// Gives every parameter the catalog's name for it.
+/// Renames every parameter to its name in the catalog.
 fn rename(meant: &mut OrderParams, kind: Option<&Kind>) -> Result<(), BadRequest> {
     rename_proxy(&mut meant.params)?;
     complete_proxy(&mut meant.params, kind);
@@ -134,7 +134,7 @@ fn rename(meant: &mut OrderParams, kind: Option<&Kind>) -> Result<(), BadRequest
     Ok(())
 }
 
-/// Our name and our value for it, if it is another name for something that orders of this kind say.
+/// Our name and value for a parameter, if this kind has it under another name.
 fn alias(
     name: &str,
     kind: Option<&Kind>,
@@ -160,7 +160,7 @@ fn alias(
     Ok(ours.map(|ours| (ours.to_owned(), Some(value.clone()))))
 }
 
-/// The five fields of the JSON protocol are the one of the classic protocol.
+/// Joins the five proxy fields of the JSON protocol into the one of the classic protocol.
 fn rename_proxy(params: &mut MeantParams) -> Result<(), BadRequest> {
     let is_piece = |name: &str| task::is_proxy_field(name) && !matches!(name, "proxy" | "proxytype");
     let pieces: Vec<String> = params.keys().filter(|name| is_piece(name)).cloned().collect();
@@ -186,7 +186,7 @@ fn rename_proxy(params: &mut MeantParams) -> Result<(), BadRequest> {
     Ok(())
 }
 
-/// A proxy without a type is one of HTTP: that is how providers without a type field read it.
+/// Sets the type of a proxy without one to HTTP, which providers without a type field assume.
 fn complete_proxy(params: &mut MeantParams, kind: Option<&Kind>) {
     let mut fields = kind.into_iter().flat_map(|kind| kind.fields);
     let is_needed = fields.any(|field| field.name == "proxytype" && field.required);
@@ -196,7 +196,7 @@ fn complete_proxy(params: &mut MeantParams, kind: Option<&Kind>) {
     }
 }
 
-/// One spelling for a proxy that is one text, whichever client wrote it.
+/// Writes a proxy that is one text in one spelling.
 fn respell_proxy(params: &mut MeantParams) {
     if let Some(Param::Text(text)) = params.get("proxy").filter(|proxy| !proxy.as_bytes().is_empty()) {
         let (proxy, kind) = task::one_proxy(text);
@@ -210,7 +210,8 @@ fn respell_proxy(params: &mut MeantParams) {
     }
 }
 
-/// A line break behind an address is a slip in the client. What is checked is what is sent, so it is removed here.
+/// Removes white space around page and vendor addresses: a line break there is a mistake of the client. The check and
+/// the provider then see the same text.
 fn trim_addresses(params: &mut MeantParams, kind: Option<&Kind>) {
     for (name, value) in params.iter_mut() {
         let role = kind.map(|kind| kind.role(name));
@@ -226,10 +227,10 @@ fn trim_addresses(params: &mut MeantParams, kind: Option<&Kind>) {
     }
 }
 
-/// Versions that leave an order what it is, where another version makes it another kind.
+/// The versions that belong to a kind itself. Another version turns the order into another kind.
 const OWN_VERSIONS: [(&str, &str); 2] = [("recaptcha_v2", "v2"), ("geetest", "3")];
 
-/// The other kind that a parameter makes this, if one does; what it says is written as that kind writes it.
+/// The other kind that a parameter turns this order into, if there is one. The parameter is rewritten for that kind.
 fn turned_into(kind: &Kind, params: &mut MeantParams) -> Result<Option<&'static str>, BadRequest> {
     let other_kind =
         |name: &str| BadRequest::OtherKind { kind: kind.name.to_string(), name: name.to_owned() };
@@ -289,7 +290,7 @@ fn turned_into(kind: &Kind, params: &mut MeantParams) -> Result<Option<&'static 
     Ok(found_kind)
 }
 
-/// A version that does not make it another kind is its own, which need not be given, or none at all.
+/// Checks the version of an order. The kind's own version is allowed and need not be set.
 fn check_version(kind: &Kind, params: &mut MeantParams) -> Result<(), BadRequest> {
     let Some((_, version)) = OWN_VERSIONS.iter().find(|(name, _)| *name == kind.name) else { return Ok(()) };
     let name = "version";
@@ -313,8 +314,8 @@ fn is_same_name(name: &str, tell: &str) -> bool {
     name == tell || near::squeezed(name) == near::squeezed(tell) || roots(name).contains(&tell.to_lowercase())
 }
 
-/// Whether the most forgiving provider would read the value as this: a switch that is on in any way, a version by the
-/// first number in it, a word without what is around it.
+/// Whether the most tolerant provider would read the value as `stated`: a switch that is on in any form, a version by
+/// its first number, or a word inside other characters.
 fn is_same(value: &Param, stated: &str) -> bool {
     let text = String::from_utf8_lossy(value.as_bytes());
     let squeezed = near::squeezed(&text);

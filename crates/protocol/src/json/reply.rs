@@ -1,5 +1,5 @@
-//! What a server of each dialect answers, to the byte: no field that the dialect does not have, and none missing that
-//! its clients read. Fields stand in the order in which the providers send them.
+//! The replies of a server of each dialect, exact to the byte. They have exactly the fields that the dialect's
+//! clients read, in the order in which the providers send them.
 
 use crate::json::code::{description, error_id};
 use crate::json::dialect::JsonDialect;
@@ -23,13 +23,13 @@ pub struct FinishedTask<'a> {
 }
 
 impl fmt::Debug for FinishedTask<'_> {
-    /// The solution is as good as money, and never reaches a log by way of `{:?}`.
+    /// Hides the solution, which is worth money, from logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Finished({}, {} fields)", self.id, self.solution.len())
     }
 }
 
-/// A JSON object in the making.
+/// A JSON object that is being written.
 struct JsonObject(String);
 
 impl JsonObject {
@@ -74,7 +74,7 @@ pub fn created(dialect: JsonDialect, id: TaskId) -> String {
     body.task(dialect, id).end()
 }
 
-/// To `getTaskResult`, as long as there is no answer.
+/// The reply to `getTaskResult` while there is no answer.
 #[must_use]
 pub fn processing(dialect: JsonDialect, id: TaskId) -> String {
     let facts = dialect.facts();
@@ -82,13 +82,13 @@ pub fn processing(dialect: JsonDialect, id: TaskId) -> String {
     if facts.echoes_task { body.task(dialect, id).end() } else { body.end() }
 }
 
-/// The reply to `getTaskResult`, and the body of a webhook call.
+/// The reply to `getTaskResult` with an answer, which is also the body of a webhook call.
 #[must_use]
 pub fn ready(dialect: JsonDialect, finished: &FinishedTask<'_>) -> String {
     finish(dialect, finished).end()
 }
 
-/// A finished task as a callback, which names its task in every dialect.
+/// A finished task as a callback, which holds the task id in every dialect.
 #[must_use]
 pub fn callback_ready(dialect: JsonDialect, finished: &FinishedTask<'_>) -> String {
     let body = finish(dialect, finished);
@@ -124,7 +124,7 @@ pub fn error(dialect: JsonDialect, code: &str) -> (u16, String) {
     (error_status(dialect, code), fail(dialect, code).end())
 }
 
-/// An error with a reason of its own in place of what the code usually means.
+/// An error with its own reason in place of the usual description of the code.
 #[must_use]
 pub fn error_because(dialect: JsonDialect, code: &str, why: &str) -> String {
     fail_because(dialect, code, why).end()
@@ -159,7 +159,7 @@ pub fn balance(dialect: JsonDialect, micros: u64) -> String {
     if dialect == JsonDialect::CapSolver { body.raw("packages", "[]").end() } else { body.end() }
 }
 
-/// What a client may ask about what it spent and how busy the service is.
+/// A statistic that a client can ask for: its spending, or how busy the service is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
     Spending,
@@ -179,8 +179,7 @@ impl Statistic {
     }
 }
 
-/// A statistic without entries, well-formed: our own numbers are for the operator, and the provider's are not ours to
-/// tell.
+/// A statistic without entries. Our own numbers are for the operator, and the provider's are not public.
 #[must_use]
 pub fn statistic(which: Statistic) -> String {
     let body = JsonObject::new(0);
@@ -203,8 +202,8 @@ pub fn reported(dialect: JsonDialect) -> String {
     }
 }
 
-/// Whether an endpoint says of an answer that it was good; nothing, if it is none for reports. (CapSolver's
-/// `feedbackTask` says it in its body.)
+/// Whether an endpoint reports a good answer, or `None` if it is not for reports. (The body of CapSolver's
+/// `feedbackTask` says it.)
 #[must_use]
 pub fn report_named(endpoint: &str) -> Option<bool> {
     let name = endpoint.to_ascii_lowercase();

@@ -1,6 +1,6 @@
-//! Answers between the two protocols. Ours is what the classic protocol calls the answer: one text, or one JSON
-//! document, and what came along. A `solution` is an object whose fields depend on the kind; whatever a provider put
-//! into one comes out of it again.
+//! Translates answers between the two protocols. Our form is that of the classic protocol: one text or one JSON
+//! document, and extra fields. A `solution` is an object whose fields depend on the kind. No field of a provider's
+//! solution is lost.
 
 use crate::json::dialect::JsonDialect;
 use quittance_lifecycle::Payload;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// How the answer of a kind is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SolutionForm {
-    /// A token under the old name of reCAPTCHA's, which hCaptcha has inherited.
+    /// A token under the old name that reCAPTCHA uses, and that hCaptcha has inherited.
     Response,
     Token,
     Text,
@@ -27,7 +27,7 @@ enum SolutionForm {
     Fields,
 }
 
-/// What is not here is a token.
+/// The form of each kind. A kind that is not listed is a token.
 const FORMS: &[(&str, SolutionForm)] = &[
     ("recaptcha_v2", SolutionForm::Response),
     ("recaptcha_v3", SolutionForm::Response),
@@ -50,10 +50,10 @@ const FORMS: &[(&str, SolutionForm)] = &[
     ("tencent", SolutionForm::Fields),
 ];
 
-/// Where the answer itself stands, the likeliest first.
+/// Fields that hold the answer itself, the most likely first.
 const MAIN: &[&str] = &["gRecaptchaResponse", "token", "text", "cookie", "answers", "cf_clearance"];
 
-/// Fields that only make sense together: then no one of them is the answer.
+/// Fields that only make sense together: none of them alone is the answer.
 const TOGETHER: &[&[&str]] = &[
     &["challenge", "validate"],
     &["lot_number", "pass_token"],
@@ -84,8 +84,8 @@ pub fn solution(dialect: JsonDialect, kind: &str, payload: &Payload) -> Map<Stri
     solution
 }
 
-/// Adds the browser that a Turnstile token belongs to where the provider named none: the one in the order, or an
-/// empty text in dialects whose clients fail without the field.
+/// Adds the browser to a Turnstile token if the provider named none: the user agent of the order, or an empty text in
+/// dialects whose clients need the field.
 pub fn name_the_agent(
     dialect: JsonDialect,
     kind: &str,
@@ -100,7 +100,7 @@ pub fn name_the_agent(
     }
 }
 
-/// The classic protocol has been seen to name the puzzle in every field.
+/// A field name without the name of the puzzle, which the classic protocol sometimes puts before every field.
 fn bare(kind: &str, name: String) -> String {
     match name.strip_prefix("geetest_") {
         Some(bare) if kind == "geetest" => bare.to_owned(),
@@ -148,8 +148,8 @@ fn main_fields(
     fields
 }
 
-/// What a `solution` holds; nothing, if it is empty. Its fields tell what it is, so `kind` may be anything: a poll does
-/// not know it.
+/// The answer in a `solution`, or `None` if it is empty. The fields identify the answer, so `kind` can be any: a poll
+/// does not know it.
 #[must_use]
 pub fn read_solution(kind: &str, solution: &Map<String, Value>) -> Option<Payload> {
     if solution.values().all(|value| value.is_null() || *value == json!("")) {
@@ -195,7 +195,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Answers that the classic protocol writes in a way of its own.
+/// Answers that have a special text form in the classic protocol.
 fn shaped(solution: &Map<String, Value>) -> Option<(&'static str, String, bool)> {
     if let Some(click) = solution.get("click") {
         let squares: Option<Vec<_>> = click.as_array()?.iter().map(text_of).collect();
@@ -219,7 +219,7 @@ fn shaped(solution: &Map<String, Value>) -> Option<(&'static str, String, bool)>
     Some(("bounding_boxes", boxes.to_string(), true))
 }
 
-/// A solution of a single text is that text only if its name says no more than that; else the name would be lost.
+/// The answer of a solution with the single field `answer`. Under another name the name would be lost.
 fn only_one(solution: &Map<String, Value>) -> Option<(&'static str, String, bool)> {
     let text = solution.get("answer").and_then(text_of).filter(|_| solution.len() == 1)?;
     Some(("answer", text, false))
@@ -241,7 +241,7 @@ fn points(text: &str) -> Option<Value> {
     points.collect::<Option<Vec<_>>>().map(Value::from)
 }
 
-/// What came along is kept as text; what was more than that is so again.
+/// Turns the text of an extra field back into the JSON type that it came from.
 fn typed(text: &str) -> Value {
     let is_typed = text.starts_with(['{', '[']) || matches!(text, "true" | "false") || {
         text.parse::<serde_json::Number>().is_ok_and(|number| number.to_string() == text)

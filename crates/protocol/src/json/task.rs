@@ -1,6 +1,6 @@
-//! Which task type and which fields stand for which kind, both ways: [`spell`] writes an order as a provider wants to
-//! read it, [`understand`] reads what a client wrote. What comes out are the words of the catalog, which are those of
-//! the classic protocol: an order placed through one API is joined through the other.
+//! The task type and the fields of each kind, in both directions: [`spell`] writes an order for a provider,
+//! [`understand`] reads a client's task. The result has the names of the catalog, which are those of the classic
+//! protocol. So an order that is placed through one API is joined through the other.
 
 mod field;
 mod leaves;
@@ -67,7 +67,7 @@ impl TaskRow {
                 || self.marked_by.iter().any(|(path, expected)| tells(path, *expected)))
     }
 
-    /// What this field is. The names of one dialect count everywhere.
+    /// The row for a field of theirs. Names of one dialect are accepted in all dialects.
     fn name_of(&self, theirs: &str) -> Option<FieldName> {
         let usual = self.names.iter().chain(COMMON).find(|name| name.theirs.eq_ignore_ascii_case(theirs));
         let own = || {
@@ -97,15 +97,15 @@ impl TaskRow {
     }
 }
 
-/// The type without its case and without saying that there is no proxy.
+/// The task type in lower case, without `Proxyless`.
 fn stem_of(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     name.strip_suffix("proxyless").map_or(name.clone(), str::to_owned)
 }
 
-/// The order in a client's `task`, whichever provider's spelling it follows. An undescribed type is an open kind of
-/// its own name, and its fields pass through. Only the page and the proxy have the same name everywhere, because
-/// every order is checked for what may be automated.
+/// The order in a client's `task`, in the spelling of any provider. An undescribed type is an open kind with its own
+/// name, and its fields pass through. Only the page and the proxy have fixed names, because every order is checked
+/// for what may be automated.
 pub fn understand(task: &Map<String, Value>) -> Result<OrderParams, BadTask> {
     let named = match task.get("type") {
         Some(Value::String(name)) if !name.trim().is_empty() => name.trim(),
@@ -159,27 +159,27 @@ pub fn understand(task: &Map<String, Value>) -> Result<OrderParams, BadTask> {
     Ok(OrderParams { kind: kind.to_owned(), params })
 }
 
-/// Ours for a text of theirs, as [`understand`] reads it.
+/// Reads a text of a field as [`understand`] does.
 pub(crate) fn read_as(shape: FieldShape, text: &str) -> Option<Option<Param>> {
     field::read(shape, &Value::from(text))
 }
 
-/// What a field of theirs says, as text; nothing for `null`.
+/// The value of a field as text, or `None` for `null`.
 pub(crate) fn text_of(value: &Value) -> Option<String> {
     field::text(value)
 }
 
-/// Theirs, with the type that it looks like.
+/// A parameter as JSON, with the type that its text looks like.
 pub(crate) fn written(param: &Param) -> Option<Value> {
     field::write(None, param)
 }
 
-/// An absent option, written out: `nocache` is CapMonster's.
+/// Whether a field only writes out the default, such as CapMonster's `nocache: false`.
 fn says_nothing(theirs: &str, value: &Value) -> bool {
     theirs == "nocache" && *value == Value::Bool(false)
 }
 
-/// The `task` for a provider of this dialect.
+/// Writes the `task` for a provider of this dialect.
 pub fn spell(
     dialect: JsonDialect,
     kind: &str,

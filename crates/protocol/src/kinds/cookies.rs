@@ -1,5 +1,5 @@
-//! Cookies that open a whole site for a while, for the proxy and the browser that they were made with. They can be
-//! used again, so two orders that agree in both share one.
+//! Cookies that open a whole site for a while, for the proxy and the browser that they were made with. Two orders
+//! with the same proxy and browser share one cookie.
 
 use crate::kinds::kind_row::{
     COOKIE, KindRow, PAGE, defaulted, document, optional, required, required_vendor,

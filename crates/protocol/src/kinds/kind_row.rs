@@ -6,7 +6,7 @@ use core::time::Duration;
 use quittance_lifecycle::{Field, HostRules, Identity, Kind, Pace, Role, Shape};
 use std::borrow::Cow;
 
-/// A [`Kind`] that can be written as a constant with a pattern behind it (`..TOKEN`).
+/// A [`Kind`] that can be written as a constant on top of a pattern (`..TOKEN`).
 #[derive(Clone, Copy)]
 pub(crate) struct KindRow {
     pub(crate) name: &'static str,
@@ -17,9 +17,9 @@ pub(crate) struct KindRow {
     pub(crate) bound_to_address: bool,
     pub(crate) lasts: Lasts,
     pub(crate) pace: Pace,
-    /// The hosts that its vendor addresses may name: see [`vendor`].
+    /// The hosts that vendor addresses of this kind may name: see [`vendor`].
     pub(crate) vendors: &'static [&'static str],
-    /// Where the vendor's scripts are on a shared host; each ends where no other name can go on.
+    /// Addresses of the vendor's scripts on a shared host, each ending at a name boundary.
     pub(crate) scripts: &'static [&'static str],
 }
 
@@ -69,14 +69,13 @@ impl KindRow {
     }
 }
 
-/// Names of fields that are about the request and not about the task. `method` is here because the kind
-/// already says it, and one kind may have several (a picture comes by `post` or by `base64`). The options of
-/// an order (`idempotency_key`, `deadline_s`, ...) are here because they are for Quittance: no provider gets
-/// them.
+/// Fields that are about the request and not about the task. `method` is one of them, because the kind already says
+/// it, and one kind can have several methods (`post` and `base64` for a picture). The options of an order
+/// (`idempotency_key`, `deadline_s`, ...) are for Quittance: no provider gets them.
 pub const CONTROL: &[&str] =
     &joined::<{ PROTOCOL_FIELDS.len() + ORDER_FIELDS.len() }>(PROTOCOL_FIELDS, &ORDER_FIELDS);
 
-/// What the protocols themselves say with a request.
+/// Control fields of the protocols themselves.
 const PROTOCOL_FIELDS: &[&str] = &[
     "callbackUrl",
     "clientKey",
@@ -91,10 +90,10 @@ const PROTOCOL_FIELDS: &[&str] = &[
     "soft_id",
 ];
 
-/// Which visit the captcha comes from: where it was found, and by whom.
+/// Fields about the visit: the page, and the visitor.
 const VISIT_FIELDS: &[&str] = &["cookies", "json_cookies", "pageurl", "proxy", "proxytype", "userAgent"];
 
-/// Both lists as one. `N` is the sum of their lengths.
+/// Joins two lists. `N` is the sum of their lengths.
 const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
     let mut all = [""; N];
     let mut at = 0;
@@ -105,13 +104,13 @@ const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str])
     all
 }
 
-/// Which parameters of an open kind were text in JSON although they look like something else.
+/// Lists the parameters of an open kind that were text in JSON although they look like another type.
 pub const JSON_TEXTS: &str = "json_texts";
 
-/// A picture has the same answer wherever it was found, for every caller.
+/// The fields that do not identify a picture: a picture has the same answer on every page and for every caller.
 const CONTROL_AND_VISIT: &[&str] = &joined::<{ CONTROL.len() + VISIT_FIELDS.len() }>(CONTROL, VISIT_FIELDS);
 
-/// What an order of any kind may say beside what its kind knows.
+/// Parameters that an order of any kind can have.
 const ROLES: &[(&str, Role)] = &[
     ("cookies", Role::Plain),
     ("data[blob]", Role::Token),
@@ -127,7 +126,7 @@ const ROLES: &[(&str, Role)] = &[
     ("userAgent", Role::Plain),
 ];
 
-/// What is no key although its shape is text, where a kind knows it.
+/// Parameters that a kind knows as text, but that are no keys.
 const KNOWN: &[(&str, Role)] = &[
     ("action", Role::Word),
     ("data", Role::Word),
@@ -141,9 +140,9 @@ const KNOWN: &[(&str, Role)] = &[
 
 const PROXY: &[&str] = &["proxy", "proxytype"];
 
-/// A question that carries all that is needed to answer it: the same bytes have the same answer for ever.
-/// Every parameter counts that is not known to be irrelevant: an unknown hint may change the answer, and a wrong
-/// answer would be remembered for ever.
+/// A question that holds all that is needed to answer it: the same bytes always have the same answer. Every parameter
+/// counts unless it is known to be irrelevant. An unknown hint may change the answer, and a wrong answer would be
+/// kept for ever.
 pub(crate) const PICTURE: KindRow = KindRow {
     name: "",
     fields: &[],
@@ -157,8 +156,8 @@ pub(crate) const PICTURE: KindRow = KindRow {
     scripts: &[],
 };
 
-/// Something that a site takes once, for two minutes unless it is known to be otherwise: no shorter life is known
-/// of any token that is not tied to a one-time challenge.
+/// An answer that a site takes once, within two minutes unless the kind says otherwise. No shorter life is known of a
+/// token without a one-time challenge.
 pub(crate) const TOKEN: KindRow = KindRow {
     name: "",
     fields: &[],
@@ -172,8 +171,8 @@ pub(crate) const TOKEN: KindRow = KindRow {
     scripts: &[],
 };
 
-/// A cookie that lets one visitor pass for a while: good only for the same proxy and browser, so both count. How
-/// long is the site's own setting, from a quarter of an hour up; we trust in the least.
+/// A cookie that admits one visitor for a while. It works only with its proxy and browser, so both count. The site
+/// sets its life, from a quarter of an hour up; we assume the shortest.
 pub(crate) const COOKIE: KindRow = KindRow {
     bound_to_address: true,
     lasts: Lasts::Again { life_s: 900, margin_s: 40 },
@@ -181,8 +180,8 @@ pub(crate) const COOKIE: KindRow = KindRow {
     ..TOKEN
 };
 
-/// An open kind: its meaning is not known. It may be bound to its proxy, so the proxy counts. The page address is
-/// checked all the same: every order is checked for the sites that may be automated.
+/// An open kind, whose meaning is not known. It may be bound to its proxy, so the proxy counts. Its page address is
+/// checked, because every order is checked for the sites that may be automated.
 pub(crate) const OPEN: KindRow =
     KindRow { fields: &[Field { required: false, ..PAGE }], bound_to_address: true, ..TOKEN };
 
@@ -194,12 +193,12 @@ pub(crate) const fn pace(p50: u64, p95: u64, p99: u64) -> Pace {
 /// The page that the answer is for.
 pub(crate) const PAGE: Field = Field { shape: Shape::PageAddress, ..required("pageurl") };
 
-/// The page where a picture was found: some providers solve better if they know it.
+/// The page on which a picture was found. Some providers solve better if they know it.
 pub(crate) const FOUND_ON: Field = Field { required: false, identifies: false, default: Some(""), ..PAGE };
 
-/// The least and the most that any provider takes: 2captcha wants 100 bytes, and CaptchaAI's newer documentation
-/// allows 1024 kB. One that allows less rejects the picture itself, and charges nothing for it. To refuse what the
-/// next provider would have taken helps no caller.
+/// The smallest and the largest picture that any provider takes: 2captcha wants 100 bytes, and CaptchaAI's newer
+/// documentation allows 1024 kB. A provider that allows less rejects the picture and charges nothing. A stricter
+/// limit would refuse what the next provider takes.
 const PICTURE_SHAPE: Shape = Shape::File { bytes_min: 100, bytes_max: 1024 * 1024 };
 
 /// The file that the order is about.
@@ -210,19 +209,19 @@ pub(crate) const fn required(name: &'static str) -> Field {
     Field { name, shape: Shape::Text, required: true, substitutes: &[], identifies: true, default: None }
 }
 
-/// A text that asks for a different answer. Many clients send what they do not set as an empty text, so
-/// that is what leaving it out means.
+/// A text that asks for a different answer. Many clients send an empty text for what they do not set, so an absent
+/// field means an empty text.
 pub(crate) const fn optional(name: &'static str) -> Field {
     defaulted(name, "")
 }
 
-/// A text that asks for a different answer, and what leaving it out means, where providers agree about that.
+/// A text that asks for a different answer, with the default on which the providers agree.
 pub(crate) const fn defaulted(name: &'static str, default: &'static str) -> Field {
     Field { required: false, default: Some(default), ..required(name) }
 }
 
-/// An address or a host of the captcha's vendor. It is not the page, so the operator does not list it: it must be among
-/// the kind's `vendors`, among what the operator adds to them, or among the hosts that may be automated.
+/// An address or a host of the captcha's vendor. It is not the page, so the operator does not list it. It must be in
+/// the kind's `vendors`, in the operator's additions, or in the list of hosts that may be automated.
 pub(crate) const fn vendor(name: &'static str) -> Field {
     Field { shape: Shape::VendorAddress, ..optional(name) }
 }
@@ -237,12 +236,12 @@ pub(crate) const fn aside(name: &'static str) -> Field {
     Field { identifies: false, ..optional(name) }
 }
 
-/// Another file that asks for a different answer.
+/// A further file that asks for a different answer.
 pub(crate) const fn file(name: &'static str) -> Field {
     Field { shape: PICTURE_SHAPE, required: false, default: None, ..required(name) }
 }
 
-/// A document or a picture that travels as text, in base64.
+/// A document or a picture that is sent as text, in base64.
 pub(crate) const fn document(name: &'static str) -> Field {
     Field { shape: Shape::Document, ..optional(name) }
 }

@@ -1,11 +1,11 @@
-//! The options of an order that are for Quittance itself, and names that are nearly theirs. Every API uses
-//! these rules.
+//! The options of an order that are for Quittance itself, and misspellings of their names. Every API uses these
+//! rules.
 
-/// The fields that say which job an order is, how long it may take, and how fresh and how shared its answer may be.
+/// The fields that select the job of an order, its deadline, and how fresh and how shared its answer can be.
 pub const ORDER_FIELDS: [&str; 6] =
     ["deadline_s", "idempotency_key", "min_life_s", "no_stock", "nocache", "reuse"];
 
-/// How the names of these fields begin, squeezed. No service has a field that begins so.
+/// The beginnings of these fields, without case and separators. No service has a field with such a beginning.
 const BEGINNINGS: [(&str, &str); 6] = [
     ("idemp", "idempotency_key"),
     ("deadline", "deadline_s"),
@@ -19,8 +19,7 @@ fn squeezed(name: &str, is_left_out: impl Fn(u8) -> bool) -> Vec<u8> {
     name.bytes().filter(|byte| !is_left_out(*byte)).map(|byte| byte.to_ascii_lowercase()).collect()
 }
 
-/// The field that a client means by this name. Case, underscores and hyphens do not count: `idempotencyKey` is
-/// `idempotency_key`.
+/// The order field with this name. Case, underscores and hyphens do not count: `idempotencyKey` is `idempotency_key`.
 #[must_use]
 pub fn order_field(name: &str) -> Option<&'static str> {
     let is_left_out = |byte: u8| matches!(byte, b'_' | b'-');
@@ -28,9 +27,9 @@ pub fn order_field(name: &str) -> Option<&'static str> {
     ORDER_FIELDS.into_iter().find(|known| squeezed(known, is_left_out) == name)
 }
 
-/// The field that is most likely meant by a name that is none: it begins like one (`idempotency`, `deadline_ms`), has the whole of
-/// one in it (`x-idempotency-key`), or is one with a slip of the fingers (`indempotency_key`). To ignore such a name would buy a
-/// job again that its client takes to be safe.
+/// The order field that a name probably means, although it is none. The name has the same beginning (`idempotency`,
+/// `deadline_ms`), contains `idempotency` (`x-idempotency-key`), or has a typing error (`indempotency_key`). Ignoring
+/// it could buy a job again that the client believes to be safe.
 #[must_use]
 pub fn order_field_meant(name: &str) -> Option<&'static str> {
     if order_field(name).is_some() {

@@ -1,12 +1,12 @@
-//! Questions that can be answered from what is in the order: pictures, sounds and sentences. Their answers live
-//! for ever and can be used again, so the same question is never paid for twice.
+//! Questions that the order itself makes answerable: pictures, sounds and sentences. Their answers live for ever and
+//! can be used again, so the same question is never paid for twice.
 
 use crate::kinds::kind_row::{
     BODY, FOUND_ON, KindRow, PICTURE, defaulted, document, file, optional, pace, required,
 };
 use quittance_lifecycle::Field;
 
-/// Instructions for the worker about a picture, in words or as another picture.
+/// Instructions for the worker about a picture, as text.
 const TEXT_HINT: Field = optional("textinstructions");
 const PICTURE_HINT: Field = file("imginstructions");
 const LANGUAGE: Field = defaulted("language", "0");

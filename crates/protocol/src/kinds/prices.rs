@@ -1,9 +1,9 @@
-//! What an answer costs, by service and kind, as data. Replies say their own price where they can; callbacks never
-//! do, and CaptchaAI, CapSolver and CapMonster never do. Then these lists count, unless the operator's `prices` say
-//! otherwise.
+//! The price of an answer by service and kind, as data. Replies hold the price where the protocol allows it.
+//! Callbacks do not, and neither do CaptchaAI, CapSolver and CapMonster. For those, these lists count, unless the
+//! operator's `prices` override them.
 //!
-//! Where a service asks a range, or public sources differ, the list has the highest: a budget is then kept, and usage
-//! says rather too much than too little. A kind that is not listed has no known price. No price is ever guessed.
+//! If a service has a range of prices, or public sources differ, the list has the highest price. So a budget is kept,
+//! and usage is rather too high than too low. A kind that is not listed has no known price. No price is guessed.
 
 use core::fmt;
 use quittance_lifecycle::{Money, Unsolvable};
@@ -13,19 +13,19 @@ use quittance_lifecycle::{Money, Unsolvable};
 pub struct PriceList {
     /// The dialect of the service, as the configuration names it.
     pub dialect: &'static str,
-    /// The currency that its prices and its accounts are in, by ISO 4217.
+    /// The currency of the prices and of the accounts, as in ISO 4217.
     pub currency: &'static str,
     /// The day on which the prices were read.
     pub date: &'static str,
     pub source: &'static str,
-    /// What a reader must know about the list as a whole.
+    /// A remark about the whole list.
     pub note: &'static str,
-    /// Whether a task that it could not solve is charged.
+    /// Whether the service charges for a task that it could not solve.
     pub unsolvable: Unsolvable,
     prices: &'static [(&'static str, Money)],
 }
 
-/// The service, the day and the source, as they are shown.
+/// Shows the service, the day and the source.
 impl fmt::Display for PriceList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} ({}), in {}", self.dialect, self.date, self.source, self.currency)
@@ -134,8 +134,8 @@ pub fn price_list(dialect: &str) -> Option<&'static PriceList> {
 }
 
 impl PriceList {
-    /// Every price on it. A name such as `recaptcha_v2+enterprise` is the price of orders of that kind that have this
-    /// parameter set to 1.
+    /// Every price in the list. A name such as `recaptcha_v2+enterprise` is the price of an order of that kind with
+    /// this parameter set to 1.
     pub fn prices(&self) -> impl Iterator<Item = (&'static str, Money)> {
         self.prices.iter().copied()
     }

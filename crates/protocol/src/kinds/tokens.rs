@@ -1,18 +1,18 @@
-//! Tokens and puzzles: what a page hands to its server as proof of a visitor. The site takes each of them once, and
-//! not for long.
+//! Tokens and puzzles: what a page sends to its server as proof of a visitor. A site takes each of them once, and
+//! only for a short time.
 
 use crate::kinds::kind_row::{
     KindRow, Lasts, PAGE, TOKEN, aside, defaulted, optional, pace, required, required_vendor, vendor,
 };
 use quittance_lifecycle::{Field, Identity};
 
-/// A puzzle's challenge is good for one load of the page and its provider says nothing about how long the
-/// answer lives: so it is taken to be short.
+/// A puzzle. Its challenge is good for one load of the page, and providers do not say how long the answer lives, so a
+/// short life is assumed.
 const PUZZLE: KindRow =
     KindRow { lasts: Lasts::Once { life_s: 60, margin_s: 20 }, pace: pace(12, 45, 90), ..TOKEN };
 
-/// api.geetest.com and gcaptcha4.geetest.com with their regions; the others are the vendor's fallbacks. The last is
-/// the one host at a delivery network that its loader names.
+/// The hosts of GeeTest: api.geetest.com and gcaptcha4.geetest.com with their regions, and the vendor's fallbacks.
+/// The last is the one host of a delivery network that the loader names.
 const GEETEST: &[&str] = &["*.geetest.com", "*.geevisit.com", "*.gsensebot.com", "dn-staticdown.qbox.me"];
 
 pub(crate) const ROWS: &[KindRow] = &[

@@ -1,5 +1,5 @@
-//! What the services sell and this catalog has not described yet, by the names that they document. None of these is a
-//! known kind misspelt, however near to one it is.
+//! What the services sell and this catalog does not describe yet, by the documented names. None of these names counts
+//! as a misspelt known kind.
 
 /// Methods of the classic protocol and task types of the JSON protocol (documentation of 2captcha, CaptchaAI,
 /// Anti-Captcha, CapSolver and CapMonster, November 2026).
@@ -54,8 +54,8 @@ pub const UNDESCRIBED: &[&str] = &[
     "YidunTaskProxyless",
 ];
 
-/// Parameters that the services document for some of what they sell, and that no row describes. None of them is a
-/// known parameter misspelt, whichever kind it is sent with.
+/// Parameters that the services document and that no row describes. None of them counts as a misspelt known
+/// parameter, with any kind.
 pub const PARAMETERS: &[&str] = &[
     "background",
     "capMonsterModule",

@@ -1,5 +1,4 @@
-//! An order placed through one API is the same order in the other: the same kind, the same key, the same terms,
-//! whichever protocol the client speaks.
+//! Tests that an order has the same kind, key and terms through both protocols.
 
 use quittance_lifecycle::{Draft, Key, KeySettings, Policy, Timestamp, Value as Param};
 use quittance_protocol::classic::{Form, Part};

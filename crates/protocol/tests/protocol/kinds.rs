@@ -1,4 +1,4 @@
-//! What the table says, and what it makes of real orders: good ones get a key, bad ones a reason.
+//! Tests of the table of kinds with real orders: a good order gets a key, a bad one a reason.
 
 mod addresses;
 mod bad_input;
@@ -14,7 +14,7 @@ use quittance_protocol::kinds::{kind, open_kind};
 const NOON: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const PAGE: &str = "https://example.com/login";
 
-/// The described kind, or what is assumed about any other.
+/// The described kind, or an open kind with this name.
 fn known(name: &str) -> Kind {
     kind(name).unwrap_or_else(|| open_kind(name))
 }
@@ -31,14 +31,14 @@ fn key(kind: &str, draft: &Draft) -> Key {
     check(kind, draft).unwrap_or_else(|why| panic!("{kind}: {why}")).0
 }
 
-/// A picture of the least size and a bit, different for each `n`, with the same first hundred bytes.
+/// A picture slightly above the least size. Each `n` gives another picture, with the same first hundred bytes.
 fn picture(n: u32) -> Vec<u8> {
     let mut bytes = vec![0x89; 100];
     bytes.extend(n.to_le_bytes());
     bytes
 }
 
-/// An order that has all that its kind needs, and nothing else.
+/// An order with only the required parameters of its kind.
 fn least(kind: &Kind) -> Draft {
     kind.fields.iter().filter(|field| field.required).fold(alice(), |draft, field| match field.shape {
         Shape::Text | Shape::VendorAddress | Shape::Document => draft.with(field.name, "x"),
@@ -47,7 +47,7 @@ fn least(kind: &Kind) -> Draft {
     })
 }
 
-/// Equal orders are one job: which of them are equal is what is tested here.
+/// An order with shared reuse, because these tests are about which orders are equal.
 fn alice() -> Draft {
     Draft { reuse: Some(Reuse::Shared), ..Draft::new("alice") }
 }

@@ -1,14 +1,14 @@
-//! Prices as they stand in replies, in exact millionths: floats do not belong in usage.
+//! Reads prices from replies, in exact millionths, because usage must not be rounded.
 
 use quittance_lifecycle::Money;
 
-/// Digits behind the point of a millionth.
+/// Decimal places of a millionth.
 const MICRO_DIGITS: i32 = 6;
-/// More digits than any price has; beyond, it is something else.
+/// The most digits of a price. A longer number is not a price.
 const DIGITS_MAX: usize = 18;
 
-/// A decimal number that is not negative. A part of a millionth counts as a whole one: the usage never say less than
-/// was paid.
+/// A decimal number that is not negative. A fraction of a millionth is rounded up: usage never counts less than was
+/// paid.
 pub(super) fn money(text: &str) -> Option<Money> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
@@ -29,8 +29,8 @@ pub(super) fn money(text: &str) -> Option<Money> {
     }
 }
 
-/// Splits a reply to `get2` into the answer and the price behind the last `|`. An answer may contain `|`,
-/// too, so the last part is a price only if it is a number with a point.
+/// Splits a reply to `get2` into the answer and the price after the last `|`. An answer can contain `|` too, so the
+/// last part is a price only if it is a number with a point.
 pub(super) fn split_off(text: &str) -> (&str, Option<Money>) {
     let priced = text.rsplit_once('|').and_then(|(answer, price)| {
         let is_written_so = price.contains('.') && price.bytes().all(|b| b.is_ascii_digit() || b == b'.');

@@ -1,5 +1,5 @@
-//! One reply, taken apart: yes or no, and its value. Here the shapes are distinguished; what the words mean is
-//! decided one level up.
+//! Splits one reply into yes or no, and its value. This module tells the shapes of replies apart; `answer` decides
+//! what the words mean.
 
 use super::{ClassicSight, REPLY_BYTES_MAX, ThreadsReply, price};
 use crate::classic::code::{ClassicCodes, is_pending, looks_like_a_code};
@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 
 type JsonMembers<'a> = BTreeMap<String, &'a RawValue>;
 
-/// What comes along with an answer is kept within these bounds.
+/// Limits of the extra fields that are kept with an answer.
 const EXTRAS_MAX: usize = 16;
 const EXTRA_BYTES_MAX: usize = 16 * 1024;
 
-/// Members that are part of the protocol, or of an error, and come along with no answer.
+/// Members that belong to the protocol or to an error, and are no extra fields of an answer.
 const NOT_EXTRAS: &[&str] =
     &["status", "request", "result", "price", "error", "error_text", "error_code", "errorCode", "errorId"];
 
-/// Where a code may stand, the likeliest first; people's words last.
+/// Members that can hold a code, the most likely first, and text for people last.
 const CODE_MEMBERS: &[&str] =
     &["request", "error_code", "errorCode", "error", "result", "error_text", "errorDescription"];
 
-/// Some replies are the bare fields of a puzzle's answer; these fields together tell it.
+/// Some replies are only the fields of an answer to a puzzle. These fields together identify such a reply.
 const BARE_ANSWERS: &[&[&str]] = &[
     &["challenge", "validate", "seccode"],
     &["geetest_challenge", "geetest_validate", "geetest_seccode"],
@@ -42,7 +42,7 @@ pub(super) enum ClassicBody {
         cost: Option<Money>,
         is_plain: bool,
     },
-    /// It says yes, and then nothing.
+    /// The reply says yes, but holds no answer.
     Hollow,
     No(String),
     Puzzling(ClassicSight),
@@ -109,7 +109,7 @@ impl ClassicBody {
     }
 }
 
-/// How many threads there are: at the top, or inside `request`, as an object or as text that holds one.
+/// The numbers of threads: at the top, or inside `request`, as an object or as text that holds one.
 pub(super) fn threads(body: &[u8]) -> Option<ThreadsReply> {
     let outer = members(text_of(body).ok()?)?;
     let inner = outer.get("request").map(|raw| match serde_json::from_str::<String>(raw.get()) {
@@ -123,7 +123,7 @@ pub(super) fn threads(body: &[u8]) -> Option<ThreadsReply> {
     })
 }
 
-/// Whether it is a JSON object, or a list of them; a list of numbers is how some answers in text are written.
+/// Whether the text is a JSON object or a list of objects. A list of numbers is text: some answers are written so.
 pub(super) fn is_document(text: &str) -> bool {
     let begins_so = text.starts_with('{') || text.starts_with("[{");
     begins_so && serde_json::from_str::<&RawValue>(text).is_ok()
@@ -145,7 +145,7 @@ fn members(text: &str) -> Option<JsonMembers<'_>> {
     serde_json::from_str(text).ok()
 }
 
-/// What the member says if it is a text, a number or a truth value.
+/// The value of a member that is a text, a number or a boolean.
 fn word(raw: &RawValue) -> Option<String> {
     match raw.get().as_bytes().first()? {
         b'"' => serde_json::from_str::<String>(raw.get()).ok(),
@@ -173,7 +173,7 @@ fn spoken(raw: &RawValue) -> Option<ReplyValue> {
     }
 }
 
-/// The code, wherever it stands. Words for people beside it, or around it, never hide it.
+/// The code, wherever it stands. Text for people beside or around the code does not hide it.
 fn code(members: &JsonMembers<'_>, codes: &ClassicCodes) -> Option<String> {
     let texts = || {
         let value_text = CODE_MEMBERS.iter().filter_map(|name| word(members.get(*name)?));
@@ -211,8 +211,8 @@ fn extras(members: &JsonMembers<'_>) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// A document without the white space between its parts. Nothing else is touched: the order of its members and
-/// the way its numbers are written stay as the provider sent them.
+/// A JSON document without white space between its parts. Member order and number format stay as the provider sent
+/// them.
 fn compact(json: &str) -> String {
     let mut is_quoted = false;
     let mut is_escaped = false;

@@ -1,4 +1,4 @@
-//! Every shape of reply that the protocol is known to have, and what no reply should ever be taken for.
+//! Tests of every known shape of reply, and of what no reply must be taken for.
 
 use super::*;
 use crate::classic::dialect::ClassicDialect;
@@ -351,7 +351,7 @@ fn a_document_has_the_same_type_by_whichever_way_it_comes() {
     }
 }
 
-/// Bodies with pieces cut out, doubled and changed: none brings the reader down, and none makes a code an answer.
+/// Damaged bodies never make the reader panic, and never turn a code into an answer.
 #[test]
 fn whatever_comes_from_the_network_is_read_and_no_code_gets_through() {
     let whole = [

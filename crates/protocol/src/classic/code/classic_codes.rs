@@ -1,6 +1,5 @@
-//! The table of codes of the classic protocol. One entry is one code at every provider. If CaptchaAI means
-//! something else by a code, `at_captcha_ai` says what. To correct a class, change it here, or in the
-//! configuration of a running daemon.
+//! The table of codes of the classic protocol. One entry is one code at every provider; `at_captcha_ai` holds its
+//! other meaning at CaptchaAI, if there is one. Correct a class here, or in the configuration of a running daemon.
 
 use super::CodePlace;
 use crate::classic::dialect::ClassicDialect;
@@ -19,7 +18,7 @@ pub(super) struct CodeEntry {
     at_captcha_ai: Option<Other>,
 }
 
-/// What a code means at CaptchaAI, where that differs.
+/// The meaning of a code at CaptchaAI, if it differs.
 struct Other {
     class: FaultClass,
     meaning: &'static str,
@@ -49,8 +48,7 @@ impl CodeEntry {
         (seconds > 0).then_some(Duration::from_secs(seconds))
     }
 
-    /// Sets a block of the account or of our address: for this time, the provider takes no submits and no
-    /// polls.
+    /// Marks a block of the account or of our address: the provider takes no submits and no polls for this time.
     const fn blocked_s(mut self, seconds: u64) -> Self {
         self.pause_s = seconds;
         self.is_block = true;
@@ -120,7 +118,7 @@ const fn both(
     on(CodePlace::Both, class, code, meaning, advice)
 }
 
-/// Exact codes first: the most telling entry wins.
+/// The entry for a code. An exact entry wins over a prefix.
 pub(super) fn find(code: &str) -> Option<&'static CodeEntry> {
     let exact = TABLE.iter().find(|entry| !entry.is_prefix && entry.code == code);
     exact.or_else(|| TABLE.iter().find(|entry| entry.is_prefix && code.starts_with(entry.code)))

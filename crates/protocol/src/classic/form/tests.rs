@@ -1,4 +1,4 @@
-//! Every shape that a real client was seen to send, and the broken ones that must not hurt.
+//! Tests of every shape that real clients send, and of broken forms that must do no harm.
 
 use super::*;
 

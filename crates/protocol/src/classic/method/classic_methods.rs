@@ -1,16 +1,15 @@
-//! The spellings themselves. A kind that is not here is written with its own name as the method and its own names as
-//! fields; so this is the list of exceptions. When a client's request fits several, the first one counts.
+//! The table of methods. A kind that is not in it uses its own name as the method and its own parameter names, so
+//! this is a list of exceptions. If a client's request fits several rows, the first one counts.
 
 use crate::classic::dialect::ClassicDialect;
 use crate::classic::form::{Form, Part};
 
-/// A field, and what it says; or whatever it says.
+/// A field and its value, or `None` for any value.
 type MethodMark = (&'static str, Option<&'static str>);
-/// Our name, and the name on the wire.
+/// Our name of a field, and its name on the wire.
 type FieldNames = &'static [(&'static str, &'static str)];
 
-/// Where an answer comes with the browser that it was made with, and is of no use without it: always, or if this
-/// parameter is given.
+/// Answers that are useless without the browser data in the reply: always, or only if this parameter is set.
 pub(super) const COMPANIONS: &[(ClassicDialect, &str, Option<&str>)] = &[
     (ClassicDialect::CaptchaAi, "cloudflare_challenge", None),
     (ClassicDialect::CaptchaAi, "captchafox", None),
@@ -20,15 +19,15 @@ pub(super) const COMPANIONS: &[(ClassicDialect, &str, Option<&str>)] = &[
 ];
 
 pub(super) struct MethodSpelling {
-    /// Empty for what is not in the table.
+    /// The kind, or an empty text for methods that are not in the table.
     pub(super) kind: &'static str,
-    /// The methods that clients write it with; the first is the one we write. Empty means that none is written.
+    /// The methods that clients send; the first is the one that we send. An empty list means that we send none.
     methods: &'static [&'static str],
-    /// If there are any, one of them must be there for a request to be of this kind.
+    /// If this list is not empty, a request is of this kind only if it has one of these fields.
     marked_by: &'static [MethodMark],
-    /// Fields that say the kind once more.
+    /// Fields that repeat what the kind is.
     marks: &'static [(&'static str, &'static str)],
-    /// Files that go as base64.
+    /// Files that are sent as base64.
     files: &'static [&'static str],
     /// Files that can only be uploaded.
     uploads: &'static [&'static str],
@@ -37,7 +36,7 @@ pub(super) struct MethodSpelling {
     at_captcha_ai: Option<MethodWire>,
 }
 
-/// How one provider wants to have it.
+/// How one provider writes a kind.
 #[derive(Clone, Copy)]
 pub(super) struct MethodWire {
     pub(super) method: &'static str,
@@ -104,7 +103,7 @@ impl MethodSpelling {
     }
 }
 
-/// What is in no table: method and fields as they are.
+/// A method that is not in the table: method and fields stay as they are.
 pub(super) const PLAIN: MethodSpelling = MethodSpelling {
     kind: "",
     methods: &[],

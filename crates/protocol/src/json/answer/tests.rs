@@ -1,4 +1,4 @@
-//! Replies as providers send them, and as everything between us and them expires them.
+//! Tests of replies as providers send them, and of replies that are damaged on the way.
 
 use super::*;
 use crate::json::dialect::JsonDialect;
@@ -42,7 +42,7 @@ fn an_answer_brings_its_cost_and_how_long_it_took() {
     }
 }
 
-/// Trap: the end of a task by the clock of a provider that was 60 s ahead made its answers look 60 s younger.
+/// Trap: the clock of a provider was 60 s ahead, so its answers looked 60 s younger than they were.
 #[test]
 fn only_the_difference_of_two_times_by_the_providers_clock_says_anything() {
     let took = |times: &str| {

@@ -1,5 +1,5 @@
-//! The codes themselves, with the number that stands for each at 2captcha and Anti-Captcha. Codes of the classic
-//! protocol are here as well: an order may have been placed with a provider of the one and be read through the other.
+//! The table of codes, with their numbers at 2captcha and Anti-Captcha. It also lists codes of the classic protocol,
+//! because an order can be placed with a provider of one protocol and read through the other.
 
 use super::CodeRow;
 use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, Unsolvable};

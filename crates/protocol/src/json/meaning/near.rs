@@ -1,5 +1,5 @@
-//! Names that are nearly known: a typing error, or a known name in another spelling. To buy what such a name might
-//! mean helps no caller, so the request is refused with the nearest name.
+//! Finds names that are nearly known: typing errors, and known names in another spelling. Buying a guess helps no
+//! caller, so such a request is refused, and the error names the nearest known name.
 
 use crate::classic::method;
 use crate::json::task;
@@ -8,18 +8,18 @@ use quittance_hosts::roots;
 use quittance_lifecycle::{BadRequest, Kind, Role, Shape, Value as Param};
 use std::collections::BTreeMap;
 
-/// Letters and digits alone, in small letters.
+/// The letters and digits of a name, in lower case.
 pub(super) fn squeezed(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether one is most likely meant to be the other, if both are short.
+/// Whether two short names differ by one typing error.
 fn is_near_and_short(typed: &str, known: &str) -> bool {
     let is_short = (3..=4).contains(&known.chars().count().min(typed.chars().count()));
     is_short && typed.chars().next() == known.chars().next() && strsim::osa_distance(typed, known) <= 1
 }
 
-/// Whether one is most likely meant to be the other.
+/// Whether two names differ only by typing errors.
 fn is_near(typed: &str, known: &str) -> bool {
     let most = match known.chars().count().min(typed.chars().count()) {
         0..=4 => 0,
@@ -29,8 +29,8 @@ fn is_near(typed: &str, known: &str) -> bool {
     typed == known || (most > 0 && strsim::osa_distance(typed, known) <= most)
 }
 
-/// Whether a name is most likely meant to be a known kind, method or type. A wrong guess costs the caller a look at the
-/// suggestion, and a missed one a purchase, so more typing errors count than in a parameter.
+/// Whether a name is probably a misspelt kind, method or type. A wrong guess costs the caller a look at the
+/// suggestion, and a missed one costs a purchase. So more typing errors are tolerated than in a parameter.
 fn is_near_kind(typed: &str, known: &str) -> bool {
     let edits_max = match known.chars().count() {
         0..=4 => 0,
@@ -40,20 +40,20 @@ fn is_near_kind(typed: &str, known: &str) -> bool {
     typed == known || (can_be_meant(typed, known) && strsim::damerau_levenshtein(typed, known) <= edits_max)
 }
 
-/// Similarity (Jaro-Winkler) from which on a name is taken for a known kind, method or type.
+/// The least similarity (Jaro-Winkler) at which a name is taken for a known kind, method or type.
 const SIMILAR: f64 = 0.9;
 
 fn is_similar_kind(typed: &str, known: &str) -> bool {
     can_be_meant(typed, known) && strsim::jaro_winkler(typed, known) >= SIMILAR
 }
 
-/// Whether both have letters enough to tell a typing error from another name.
+/// Whether both names are long enough to tell a typing error from another name.
 fn can_be_meant(typed: &str, known: &str) -> bool {
     typed.chars().count() >= 4 && known.chars().count() >= 5
 }
 
-/// Whether a parameter is most likely meant to be a known one. Of two letters, only one that was typed twice, or both
-/// the wrong way round, tell.
+/// Whether a parameter is probably a misspelt known one. For names of two letters, only a doubled letter or swapped
+/// letters count.
 fn is_slip(typed: &str, known: &str) -> bool {
     let is_twice = |letter: char| typed == known.replace(letter, &format!("{letter}{letter}"));
     let is_swapped = || typed.chars().rev().eq(known.chars());
@@ -61,7 +61,7 @@ fn is_slip(typed: &str, known: &str) -> bool {
     is_near(typed, known) || is_near_and_short(typed, known) || is_of_two()
 }
 
-/// What is left of a type, method or kind without `Task` and `Proxyless`, also if the last is misspelt.
+/// A type, method or kind without `Task` and `Proxyless`, even if `Proxyless` is misspelt.
 fn core_of(squeezed: &str) -> &str {
     let without_proxy = (7..=10).filter_map(|length| squeezed.len().checked_sub(length)).find_map(|at| {
         let (head, tail) = (squeezed.get(..at)?, squeezed.get(at..)?);
@@ -75,11 +75,10 @@ fn core_of(squeezed: &str) -> &str {
 const EMPTY_WORDS: [&str; 5] = ["anti", "captcha", "less", "proxy", "task"];
 /// Two names of one vendor.
 const SAME_WORDS: [(&str, &str); 1] = [("aws", "amazon")];
-/// The least that is left of a word without one that says nothing, so that `recaptcha` and `hcaptcha` stay what they
-/// are.
+/// The fewest letters that must remain of a word, so that `recaptcha` and `hcaptcha` stay different.
 const WORD_LETTERS_MIN: usize = 3;
 
-/// The words of a name in small letters, as far as they say something about the kind.
+/// The words of a name in lower case. Words that say nothing about the kind are left out.
 fn words_of(name: &str) -> Vec<String> {
     let letters: Vec<char> = name.chars().collect();
     let mut words = vec![String::new()];
@@ -107,7 +106,7 @@ fn words_of(name: &str) -> Vec<String> {
     words.into_iter().map(trimmed).filter(is_stated).collect()
 }
 
-/// The words in one order, each vendor by one name.
+/// The words in alphabetical order, with one name for each vendor.
 fn sorted(words: &[String]) -> Vec<&str> {
     let one_name =
         |word: &'_ String| SAME_WORDS.iter().find(|(other, _)| other == word).map(|(_, name)| *name);
@@ -129,13 +128,11 @@ fn kind_by_words(name: &str) -> Option<String> {
     kinds.chain(types).chain(others).find(|(known, _)| is_same(known)).map(|(_, kind)| kind)
 }
 
-/// The fewest letters of the one word of a known kind that is looked for among other words: `fun` and `atb` are words
-/// of anything.
+/// The fewest letters of a known kind of one word that is searched among other words: `fun` and `atb` are too common.
 const ONLY_WORD_LETTERS_MIN: usize = 4;
 
-/// The known kind whose words are among these, one behind the other: `cloudflare_turnstile` has `turnstile`. What
-/// pictures and texts are called (`image`, `text`, `grid`) are words of anything, so only kinds that need their page
-/// count. The longest is meant.
+/// The known kind with the most words that stand side by side in the name: `cloudflare_turnstile` holds `turnstile`.
+/// Only kinds that need a page count, because names such as `image`, `text` and `grid` are common words.
 fn kind_among_words(name: &str) -> Option<String> {
     let typed = words_of(name);
     let needs_page =
@@ -152,7 +149,7 @@ fn kind_among_words(name: &str) -> Option<String> {
     among.max_by_key(|(words, _)| words.len()).map(|(_, name)| name.into_owned())
 }
 
-/// The known kind that a name is most like, if it is not one that the services have and we have not described.
+/// The known kind that a name is most like, unless the services document the name and we do not.
 pub(super) fn kind(name: &str) -> Option<String> {
     let typed = squeezed(name);
     let stem = |name: &str| name.strip_suffix("proxyless").unwrap_or(name).to_owned();
@@ -189,7 +186,7 @@ pub(super) fn kind(name: &str) -> Option<String> {
     }
 }
 
-/// Whether the `class` of a custom task is a kind that we know by another type.
+/// Whether the `class` of a custom task is a kind that has another task type.
 pub(super) fn is_class_of_another(params: &BTreeMap<String, Param>) -> bool {
     let Some(class) = params.get("class") else { return false };
     let class = squeezed(&String::from_utf8_lossy(class.as_bytes()));
@@ -212,8 +209,8 @@ const COMMON: [&str; 9] = [
     "proxyPassword",
 ];
 
-/// What orders of any kind say about the visit. Of a kind without a description these are all that is known, and to
-/// buy without the proxy that was meant is to buy nothing.
+/// Parameters about the visit, which orders of any kind can have. Of an undescribed kind nothing else is known, and
+/// an order without its intended proxy is wasted.
 const VISIT: [&str; 11] = [
     "cookies",
     "pageurl",
@@ -228,7 +225,7 @@ const VISIT: [&str; 11] = [
     "websiteURL",
 ];
 
-/// Refuses parameters that some reader takes for known ones, and those of a described kind that are nearly known ones.
+/// Refuses parameters that some reader takes for known ones. For a described kind, also refuses misspelt known ones.
 pub(super) fn check_names(kind: Option<&Kind>, params: &BTreeMap<String, Param>) -> Result<(), BadRequest> {
     let open = crate::kinds::open_kind("");
     let of = kind.unwrap_or(&open);

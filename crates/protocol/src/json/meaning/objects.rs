@@ -1,13 +1,12 @@
-//! Objects that came as text. What the protocol has a name for is taken out of them, so that it means what it means
-//! in a task.
+//! Opens objects that came as text. Fields that the protocol knows are taken out of them, so that they mean the same
+//! as in a task.
 
 use super::MeantParams;
 use crate::json::task;
 use quittance_lifecycle::Value as Param;
 use serde_json::{Map, Value};
 
-/// Takes objects apart as far as orders of this kind, or of the kinds that it may turn out to be, have names for what
-/// is in them.
+/// Takes known fields out of objects: fields of this kind, and of the kinds that it can turn into.
 pub(super) fn open(kind: &str, params: &mut MeantParams) {
     let tells = task::tells(kind).map(|(path, ..)| path);
     for (outer, inside) in task::wire_names(kind).chain(tells).filter_map(|path| path.split_once('.')) {

@@ -1,26 +1,25 @@
-//! Parameters that ask for another kind than the order's own. The method or the type decides at one provider, the
-//! parameter at the next, so an order with both would be bought as another kind than the one that was allowed and
-//! counted.
+//! Refuses parameters that ask for another kind than the order's own. One provider follows the method or type and
+//! another the parameter, so such an order could be bought as a kind that was neither allowed nor counted.
 
 use super::{MeantParams, is_same, is_same_name};
 use crate::classic::method;
 use quittance_lifecycle::{BadRequest, Kind};
 
-/// Switches of the classic protocol that also say other things elsewhere, so they tell a kind only beside the method
-/// that has them.
+/// Fields of the classic protocol that also have other meanings. They decide the kind only with the method that uses
+/// them.
 const AMBIGUOUS: [&str; 3] = ["body", "file", "version"];
-/// A switch that an undescribed kind may have for itself.
+/// A field that an undescribed kind may use in its own way.
 const OF_PICTURES: &str = "grid_size";
-/// The parameters of a picture or a sound. A question in words has none: with one, no provider could know which of the
-/// two to answer.
+/// The parameters of a picture or a sound. A question in words has none: a provider would not know which of the two
+/// to answer.
 const FILES: [&str; 2] = ["body", "file"];
 /// The kind of a question in words.
 const QUESTION: &str = "text";
-/// What tells a kind in the JSON protocol, whatever the type is.
+/// Fields that decide the kind in the JSON protocol with any task type.
 const IN_JSON: [(&str, Option<&str>); 2] =
     [("cloudflareTaskType", Some("cf_clearance")), ("cloudflareTaskType", Some("wait_room"))];
 
-/// Refuses a question in words that comes with a picture or a sound. To some providers it is one kind, to others another.
+/// Refuses a question in words that comes with a picture or a sound, because providers disagree about its kind.
 pub(super) fn check_question(kind: &Kind, params: &MeantParams) -> Result<(), BadRequest> {
     let is_given =
         |name: &str| params.get(name).is_some_and(|value| !value.as_bytes().trim_ascii().is_empty());
@@ -30,7 +29,7 @@ pub(super) fn check_question(kind: &Kind, params: &MeantParams) -> Result<(), Ba
     }
 }
 
-/// Refuses a parameter that asks for another kind and is none of this kind's own.
+/// Refuses a parameter that asks for another kind and does not belong to this kind.
 pub(super) fn check(kind: &Kind, params: &MeantParams) -> Result<(), BadRequest> {
     let is_own = |tell: &str| {
         kind.fields.iter().any(|field| field.name == tell)

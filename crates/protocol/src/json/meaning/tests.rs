@@ -1,4 +1,4 @@
-//! An order means the same whatever it calls things, and what is nearly a known name is refused.
+//! Tests that an order means the same under all its names, and that misspelt names are refused.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Answers of each kind through both protocols, and that nothing of them is lost.
+//! Tests of answers of each kind through both protocols: no part is lost.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! One field of a task, between JSON and ours. What has a type on the wire and none with us (`true`, 3, an object)
-//! gets it back when it is written again.
+//! Translates one field of a task between JSON and our text. A value that had a JSON type (`true`, 3, an object) gets
+//! it back when it is written again.
 
 use super::task_row::{FieldShape, TaskRow};
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use quittance_lifecycle::Value as Param;
 use serde_json::{Map, Number, Value};
 
-/// As clients write it, and not only as it should be written.
+/// Base64 as real clients write it, with and without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -16,10 +16,10 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// A number of so few digits is rather a count than a name; longer ones stay text.
+/// The most digits of a text that is written as a number. A longer one is probably a name, and stays text.
 const COUNT_LETTERS_MAX: usize = 5;
 
-/// The field that a path leads to, at most one object deep. An object may be packed into a text.
+/// The field at a path, at most one object deep. An object may be packed into a text.
 pub(super) fn at<'a>(task: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         Some((outer, inner)) => task.get(outer)?.get(inner),
@@ -27,7 +27,7 @@ pub(super) fn at<'a>(task: &'a Map<String, Value>, path: &str) -> Option<&'a Val
     }
 }
 
-/// The fields by their paths. An object is taken apart only as far as there is a known name for what is in it.
+/// All fields with their paths. An object is opened only as far as its fields have known names.
 pub(super) fn flatten(task: &Map<String, Value>, row: &TaskRow) -> Vec<(String, Value)> {
     let mut fields = Vec::with_capacity(task.len());
     for (name, value) in task {
@@ -58,7 +58,7 @@ pub(super) fn flatten(task: &Map<String, Value>, row: &TaskRow) -> Vec<(String, 
     fields
 }
 
-/// What it says, as text; nothing for `null`.
+/// The value as text, or `None` for `null`.
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -69,12 +69,12 @@ pub(super) fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether it says this, as the most forgiving provider reads it.
+/// Whether the value equals `stated`, as the most tolerant provider reads it.
 pub(super) fn says(value: &Value, stated: &str) -> bool {
     text(value).is_some_and(|text| text.trim().eq_ignore_ascii_case(stated))
 }
 
-/// Ours: nothing inside if the field says nothing, and nothing at all if it should be a file and is none.
+/// Reads a field. The inner `None` means an empty field; the outer `None` means a broken file.
 pub(super) fn read(shape: FieldShape, value: &Value) -> Option<Option<Param>> {
     let stated = match (shape, value) {
         (FieldShape::Flag | FieldShape::Number, Value::Bool(stated)) => Some(u8::from(*stated).to_string()),
@@ -115,7 +115,7 @@ pub(super) fn write(shape: Option<FieldShape>, param: &Param) -> Option<Value> {
     })
 }
 
-/// Cookies as the wire has them: pairs in one text, or a list, which not all take; nothing at all, if it cannot be
+/// Cookies as the wire has them: pairs in one text, or a list, which not all dialects take. `None` if they cannot be
 /// written.
 pub(super) fn write_cookies(param: &Param, takes_lists: bool) -> Option<Option<Value>> {
     match write(Some(FieldShape::Text), param) {
@@ -131,7 +131,7 @@ fn is_list(text: &str) -> bool {
     text.trim_start().starts_with(['[', '{'])
 }
 
-/// Whether it is text that would be taken for something else without a note.
+/// Whether the value is a text that would be read back as another JSON type.
 pub(super) fn looks_otherwise(value: &Value) -> bool {
     matches!(value, Value::String(text) if !typed(text).is_string())
 }
@@ -148,23 +148,23 @@ fn typed(text: &str) -> Value {
     }
 }
 
-/// The number, if it would be written in just this way.
+/// The number, if it would be written exactly like this text.
 fn number(text: &str) -> Option<Value> {
     let number: Number = text.parse().ok()?;
     (number.to_string() == text).then_some(Value::Number(number))
 }
 
-/// What leaving the score out means where it may be left out.
+/// The score that an absent score means.
 pub(super) const USUAL_SCORE: f64 = 0.4;
 
-/// The least score that is at least the requested one, of those that Anti-Captcha offers; it needs one.
+/// The lowest score of Anti-Captcha that is not below the requested one. Anti-Captcha needs a score.
 pub(super) fn score(requested: Option<&str>) -> f64 {
     const OFFERED: [f64; 3] = [0.3, 0.7, 0.9];
     let requested = requested.and_then(|text| text.parse().ok()).unwrap_or(USUAL_SCORE);
     OFFERED.into_iter().find(|offered| *offered >= requested).unwrap_or(OFFERED[2])
 }
 
-/// Whether the field was free, or had the same value: nothing is ever replaced.
+/// Sets a field unless it has another value. Returns false if it has: no value is ever replaced.
 pub(super) fn put(task: &mut Map<String, Value>, path: &str, value: Value) -> bool {
     fn insert(task: &mut Map<String, Value>, name: &str, value: Value) -> bool {
         match (task.get_mut(name), value) {
@@ -190,7 +190,7 @@ pub(super) fn put(task: &mut Map<String, Value>, path: &str, value: Value) -> bo
     }
 }
 
-/// Pairs that are joined by `from`, joined by `to`; untouched if they are not all written so.
+/// Replaces `from` by `to` as the separator inside all pairs. Unchanged if a pair is not written so.
 fn recut(text: &str, from: char, to: char, between: &str) -> String {
     let pairs: Vec<_> = text.split(';').map(str::trim).filter(|pair| !pair.is_empty()).collect();
     let cut = |pair: &&str| match pair.find(['=', ':']) {
@@ -201,7 +201,7 @@ fn recut(text: &str, from: char, to: char, between: &str) -> String {
     recut.filter(|pairs| !pairs.is_empty()).map_or(text.to_owned(), |pairs| pairs.join(between))
 }
 
-/// Base64, also as the body of a data address or in lines.
+/// Decodes base64, also from a `data:` URL or with line breaks.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
     let text = match text.strip_prefix("data:") {

@@ -1,5 +1,5 @@
-//! What a finished task holds, field by field, and what each field is, for the check of what leaves; and the names of
-//! the protocol, for readers of an order that came another way.
+//! Lists the fields of a finished task and their parameters, for the check of outgoing fields. Also lists the names
+//! of the protocol, for orders that came another way.
 
 use super::task_row::{COMMON, FieldShape, PLAIN, TaskRow};
 use super::task_rows::TABLE;
@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 /// One field of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// As the wire has it; a point leads into an object.
+    /// The name on the wire; a point leads into an object.
     pub name: String,
-    /// The parameter that it is; none, if nothing is known about it.
+    /// The parameter of the field, or `None` if nothing is known about it.
     pub param: Option<String>,
-    /// What it says, as text; what nothing is known about is JSON, with all names that are in it.
+    /// The value as text. For an unknown field this is JSON with all names in it.
     pub value: String,
 }
 
@@ -24,7 +24,7 @@ fn rows(kind: &str) -> impl Iterator<Item = &'static TaskRow> {
     TABLE.iter().filter(move |row| row.kind == kind)
 }
 
-/// Every field of a task that [`super::spell`] has made. What our own table adds is left out.
+/// Every field of a task that [`super::spell`] has made. Fields that our own table adds are left out.
 #[must_use]
 pub fn leaves(
     dialect: JsonDialect,
@@ -56,18 +56,18 @@ pub fn leaves(
     leaves
 }
 
-/// What a kind calls a field that the wire calls so, and what it holds there.
+/// Our name of a field that the wire calls `name`, and what it holds.
 pub(crate) fn alias(kind: &str, name: &str) -> Option<(&'static str, FieldShape)> {
     let known = rows(kind).find_map(|row| row.name_of(name)).or_else(|| PLAIN.name_of(name))?;
     Some((known.ours, known.shape))
 }
 
-/// Every name that the wire has for what orders of this kind say.
+/// Every name on the wire of the parameters of this kind.
 pub(crate) fn wire_names(kind: &str) -> impl Iterator<Item = &'static str> {
     rows(kind).flat_map(|row| row.names).chain(COMMON).map(|name| name.theirs)
 }
 
-/// Every task type in the table, spelled as the services spell it.
+/// Every task type in the table, in the spelling of the services.
 pub(crate) fn types() -> impl Iterator<Item = &'static str> {
     TABLE.iter().flat_map(|row| {
         let (with, without) = row.types;
@@ -76,7 +76,8 @@ pub(crate) fn types() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Every task type that the table knows with its kind; of several kinds of one type, the one without further fields.
+/// Every task type in the table with its kind. If several kinds have one type, this is the kind without further
+/// fields.
 pub(crate) fn kinds_of_types() -> impl Iterator<Item = (&'static str, &'static str)> {
     let plain = TABLE.iter().filter(|row| row.marked_by.is_empty());
     plain.flat_map(|row| {
@@ -86,13 +87,13 @@ pub(crate) fn kinds_of_types() -> impl Iterator<Item = (&'static str, &'static s
     })
 }
 
-/// Whether a name is a task type, in any case, with or without what it says about a proxy.
+/// Whether a name is a task type, in any case, with or without `Proxyless`.
 pub(crate) fn stems(name: &str) -> bool {
     let stem = stem_of(name);
     types().any(|known| stem_of(known) == stem)
 }
 
-/// Fields that say which sort of a kind it is, with what they say; anything else would make it another kind.
+/// Fields that select a variant of a kind, with their values. Any other value would make it another kind.
 pub(crate) fn sorts(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let known = |row: &'static TaskRow| {
         row.marked_by.iter().filter(|(path, _)| row.name_of(path).is_some_and(|name| name.ours == *path))
@@ -100,7 +101,7 @@ pub(crate) fn sorts(kind: &str) -> impl Iterator<Item = (&'static str, &'static 
     rows(kind).flat_map(known).filter_map(|(path, reply)| Some((*path, (*reply)?)))
 }
 
-/// What makes a task of the type that `kind` has one of another kind.
+/// Fields that turn a task with the type of `kind` into another kind.
 pub(crate) fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
     let stems_of = |row: &TaskRow| {
         let (with, without) = row.types;

@@ -1,5 +1,5 @@
-//! One proxy, three ways to write it: five fields, one text of CapSolver's, and the classic `login:pass@host:port`
-//! beside a type in capitals, which is ours. The same proxy must not make two orders.
+//! Translates a proxy between three forms: five fields, CapSolver's one text, and our `login:pass@host:port` with a
+//! type in capitals, as in the classic protocol. One proxy must not make two orders.
 
 use super::field::text;
 use super::leaves::Leaf;
@@ -15,7 +15,7 @@ pub(crate) fn is_field(name: &str) -> bool {
     name.eq_ignore_ascii_case("proxy") || FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name))
 }
 
-/// Ours, from whatever the task says about a proxy.
+/// Reads the proxy of a task into our form.
 pub(crate) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String, Param>) {
     let field_text = |wanted: &str| {
         let (_, value) = task.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
@@ -48,12 +48,12 @@ pub(crate) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String
     }
 }
 
-/// An address of IPv6 needs brackets where a port follows it.
+/// The host, with brackets if it is an IPv6 address, because a port follows.
 fn bracketed(host: String) -> String {
     if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host }
 }
 
-/// The type that a scheme means. That the proxy looks up names itself (`socks5h`) has no name in the protocols.
+/// The proxy type for a URL scheme. The protocols have no name for a proxy that resolves names itself (`socks5h`).
 fn type_of(scheme: &str) -> Option<&'static str> {
     const SCHEMES: [(&str, &str); 6] = [
         ("http", "http"),
@@ -66,7 +66,7 @@ fn type_of(scheme: &str) -> Option<&'static str> {
     SCHEMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(scheme)).map(|(_, kind)| *kind)
 }
 
-/// `http:host:port:login:pass`, the same without the type, an address, or already ours.
+/// Reads a proxy in one text: `http:host:port:login:pass`, `host:port:login:pass`, a URL, or our form.
 pub(crate) fn one_text(text: &str) -> (String, Option<String>) {
     let text = text.trim();
     if let Some((kind, rest)) = text.split_once("://")
@@ -88,8 +88,7 @@ pub(crate) fn one_text(text: &str) -> (String, Option<String>) {
     (proxy, kind)
 }
 
-/// What the check of a task has to see of the five fields. The login and the password are between the provider and
-/// the proxy.
+/// The parts of the five fields that the check of outgoing fields must see. Login and password are left out.
 pub(super) fn leaves(task: &Map<String, Value>) -> Vec<Leaf> {
     let field_text = |name: &str| task.get(name).and_then(text).unwrap_or_default();
     let leaf = |name: &str, param: Option<&str>, value: String| {
@@ -106,7 +105,7 @@ pub(super) fn leaves(task: &Map<String, Value>) -> Vec<Leaf> {
     [leaf(FIELDS[0], Some("proxytype"), field_text(FIELDS[0])), place].into_iter().flatten().collect()
 }
 
-/// The five fields, or nothing if it is not written so that it can be taken apart.
+/// The five fields, or `None` if the proxy cannot be split.
 pub(super) fn spell(proxy: &str, kind: Option<&str>) -> Option<Map<String, Value>> {
     let (proxy, field_text) = one_text(proxy);
     let kind = kind.or(field_text.as_deref()).unwrap_or("http");

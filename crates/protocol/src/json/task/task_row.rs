@@ -3,7 +3,7 @@
 
 use crate::json::dialect::JsonDialect;
 
-/// What a field holds on the wire; ours is text or a file.
+/// What a field holds on the wire. In our form it is text or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldShape {
     Text,
@@ -12,13 +12,13 @@ pub(crate) enum FieldShape {
     Number,
     /// A file in base64.
     File,
-    /// A host, which the classic protocol writes as an address.
+    /// A host, which the classic protocol writes as a URL.
     Host,
     /// `a=b; c=d`, which the classic protocol writes as `a:b;c:d`.
     Cookies,
 }
 
-/// Our name and theirs; a point in theirs leads into an object.
+/// Our name and theirs. A point in their name leads into an object.
 #[derive(Clone, Copy)]
 pub(super) struct FieldName {
     pub(super) ours: &'static str,
@@ -26,29 +26,29 @@ pub(super) struct FieldName {
     pub(super) shape: FieldShape,
 }
 
-/// A field, and what it says; or whatever it says.
+/// A field and its value, or `None` for any value.
 type TaskMark = (&'static str, Option<&'static str>);
 
 pub(super) struct TaskRow {
     pub(super) kind: &'static str,
-    /// What we write with a proxy, and without one.
+    /// The types that we write with a proxy, and without one.
     pub(super) types: (&'static str, &'static str),
     pub(super) at_cap_solver: Option<(&'static str, &'static str)>,
-    /// Other types that clients write; all are compared without `Proxyless` and in small letters.
+    /// Other types that clients write, compared in lower case and without `Proxyless`.
     pub(super) also: &'static [&'static str],
-    /// If there are any, one of them must be there for a task to be of this kind.
+    /// If this list is not empty, a task is of this kind only if it has one of these fields.
     pub(super) marked_by: &'static [TaskMark],
-    /// The dialect whose spelling it is, where it is not common to all.
+    /// The dialects that use this spelling, if not all do.
     pub(super) only: &'static [JsonDialect],
-    /// Parameters of ours that the type says.
+    /// Parameters of ours that the type implies.
     pub(super) implied: &'static [(&'static str, &'static str)],
-    /// Fields of theirs that say the kind once more.
+    /// Fields of theirs that repeat what the kind is.
     pub(super) marks: &'static [(&'static str, &'static str, FieldShape)],
-    /// For one parameter there may be several; the first is what we write, and counts most in what we read.
+    /// The names of the parameters. If a parameter has several, we write the first, and prefer it when we read.
     pub(super) names: &'static [FieldName],
-    /// Where one dialect has another name.
+    /// Other names in one dialect.
     pub(super) elsewhere: &'static [(JsonDialect, &'static str, &'static str)],
-    /// Objects that travel as text.
+    /// Objects that are sent as text.
     pub(super) packed: &'static [&'static str],
 }
 
@@ -82,7 +82,7 @@ pub(super) const fn file(ours: &'static str, theirs: &'static str) -> FieldName 
     FieldName { ours, theirs, shape: FieldShape::File }
 }
 
-/// What every kind may have, also open kinds: every order is checked for its page.
+/// Fields that every kind can have, open kinds too, because every order is checked for its page.
 pub(super) const COMMON: &[FieldName] = &[
     name("pageurl", "websiteURL"),
     name("pageurl", "pageURL"),

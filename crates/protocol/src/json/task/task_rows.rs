@@ -1,5 +1,5 @@
-//! The spellings themselves: which task types stand for which kind, and what its fields are called. A type that is not
-//! here passes through under its own name. When a client's task fits several rows, the first one counts.
+//! The table of task types: the type of each kind, and the names of its fields. A type that is not in it passes
+//! through under its own name. If a client's task fits several rows, the first one counts.
 
 use super::task_row::{FieldName, FieldShape, PLAIN, TaskRow, file, flag, name, number};
 use crate::json::dialect::JsonDialect;

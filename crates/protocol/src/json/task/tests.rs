@@ -1,4 +1,4 @@
-//! Tasks as they go out and as they come in, and that nothing is lost or gained on the way.
+//! Tests that tasks keep all their data when they are written and read.
 
 use super::*;
 use quittance_lifecycle::Shape as FieldShape;

@@ -1,4 +1,4 @@
-//! Which texts are page addresses: the host in them decides whether an order is allowed at all.
+//! Tests of which texts are page addresses. The host decides whether an order is allowed.
 
 use crate::kinds::{check, key, recaptcha};
 use quittance_lifecycle::BadRequest;

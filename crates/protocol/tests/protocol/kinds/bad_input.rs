@@ -1,5 +1,5 @@
-//! Whatever is wrong with an order is reported before anything is paid for: as a type for the APIs, as a sentence for
-//! people, naming the parameter, never repeating what was in it.
+//! Tests that every mistake in an order is reported before payment: as a type for the APIs, and as a sentence that
+//! names the parameter but does not repeat its value.
 
 use crate::kinds::{check, image, known, least, recaptcha, site};
 use quittance_lifecycle::terms::{
@@ -10,7 +10,8 @@ use quittance_lifecycle::{BadRequest, Draft, Shape, Value};
 use quittance_protocol::kinds::{kinds, open_kind};
 use std::time::Duration;
 
-/// The order is refused for this reason, and the sentence holds all of `words` and nothing that could do harm.
+/// Checks that the order is refused with this reason, and that the message holds all `words` and no control
+/// characters.
 fn refused(kind: &str, draft: &Draft, expected: &BadRequest, words: &[&str]) {
     let why = check(kind, draft).expect_err("it is bad");
     assert_eq!(why, *expected);
@@ -211,7 +212,7 @@ fn a_hostile_parameter_name_comes_out_harmless_and_short() {
     assert!(!message.contains(['\u{202e}', '\u{200b}', '\u{feff}']), "{message:?}");
 }
 
-/// Proxies have passwords, and pictures may be private.
+/// Proxies hold passwords, and pictures may be private.
 #[test]
 fn no_refusal_repeats_what_was_in_a_parameter() {
     let secret = "s3cret".repeat(2000);

@@ -1,5 +1,4 @@
-//! Same, and not the same, with real kinds: what is one order and what is two. Each way in which
-//! others got this wrong has a test here.
+//! Tests of which real orders are equal, and which are two. Each known mistake of other programs has a test here.
 
 use crate::kinds::{PAGE, challenge, check, check_with, image, key, known, least, picture, recaptcha, site};
 use quittance_lifecycle::{Draft, Identity, Key, KeySettings, Kind, Reuse, Shape, Value};
@@ -192,7 +191,7 @@ fn the_proxy_counts_by_setting_for_a_token_and_always_for_what_is_bound_to_it() 
     }
 }
 
-/// What docs/reuse.md says about a key that comes again: which parameters may differ, and that all others may not.
+/// docs/reuse.md says which parameters may differ under one idempotency key, and that all others may not.
 #[test]
 fn the_same_idempotency_key_may_come_through_another_proxy_and_from_another_page_of_a_picture() {
     let keyed = |draft: &Draft| Draft { idempotency_key: Some("login-42".into()), ..draft.clone() };
@@ -258,8 +257,8 @@ fn a_chosen_key_with_other_parameters_is_noticed() {
     assert_eq!(terms.fingerprint, ask("recaptcha_v2", recaptcha().with("soft_id", "1")).1.fingerprint);
 }
 
-/// Computed once and written down: a change of a row that moves them makes every open order of the kind be
-/// paid for again when nodes of both versions run side by side.
+/// These keys were computed once. A change of a row that changes them would buy every open order of the kind again
+/// while nodes of both versions run.
 #[test]
 fn keys_are_the_same_in_every_process_and_version() {
     let exclusive = Draft { reuse: Some(Reuse::Exclusive), ..site() };
@@ -289,7 +288,7 @@ fn keys_are_the_same_in_every_process_and_version() {
     }
 }
 
-/// What identifies an order, worked out the slow way: nothing is digested, so nothing can collide.
+/// What identifies an order, in full and without a digest, so that two orders cannot collide.
 fn in_full(kind: &Kind, draft: &Draft, proxy_counts: bool) -> Vec<(String, Vec<u8>)> {
     let default = |name: &str| kind.fields.iter().find(|field| field.name == name)?.default;
     let counts = |name: &str| {
@@ -314,7 +313,7 @@ fn in_full(kind: &Kind, draft: &Draft, proxy_counts: bool) -> Vec<(String, Vec<u
     .collect()
 }
 
-/// A small generator of our own (splitmix64): the same orders in every run.
+/// A small random generator (splitmix64), so that every run tests the same orders.
 struct KeyDice(u64);
 
 impl KeyDice {

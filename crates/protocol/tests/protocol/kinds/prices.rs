@@ -1,5 +1,5 @@
-//! The price lists that ship: every one has a source and a day, every price is of a kind that there is, and the docs
-//! say the same.
+//! Tests of the built-in price lists: each has a source and a day, each price is of an existing kind, and the docs
+//! agree.
 
 use quittance_protocol::kinds::{kind, price_list, price_lists};
 use std::collections::BTreeSet;

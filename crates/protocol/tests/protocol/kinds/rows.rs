@@ -1,4 +1,4 @@
-//! The table against itself: a slip of the pen in a row is found here, not at the till.
+//! Tests that the rows of the table are consistent, so that a mistake in a row is found before it costs money.
 
 use crate::kinds::{check, check_with, known, least};
 use quittance_lifecycle::terms::{FILE_BYTES_MAX, PARAMS_MAX};
@@ -99,7 +99,7 @@ fn every_row_says_the_truth_about_what_identifies() {
     }
 }
 
-/// The page address decides which sites may be automated, so nothing but a picture goes without one.
+/// The page address decides which sites may be automated, so every order but one for a picture must have it.
 #[test]
 fn every_kind_that_visits_a_site_needs_its_address() {
     for kind in kinds() {

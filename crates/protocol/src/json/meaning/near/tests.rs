@@ -1,4 +1,4 @@
-//! Typing errors in the names of kinds: how many are noticed, and that no name that a service documents is taken for one.
+//! Tests of misspelt kinds: how many are noticed, and that no documented name is taken for one.
 
 use super::kind;
 use crate::kinds::UNDESCRIBED;
@@ -29,7 +29,7 @@ const NAMES: [&str; 23] = [
     "ImageToTextTask",
 ];
 
-/// Numbers that are the same in every run.
+/// A random generator with the same numbers in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -42,7 +42,7 @@ impl Numbers {
         char::from(b'a' + u8::try_from(self.below(26)).unwrap())
     }
 
-    /// Leaves out, adds, replaces or swaps a letter.
+    /// Removes, adds, replaces or swaps a letter.
     fn edited(&mut self, name: &str) -> String {
         let mut letters: Vec<char> = name.chars().collect();
         let at = self.below(letters.len());
@@ -57,7 +57,7 @@ impl Numbers {
     }
 }
 
-/// How many of the names with so many typing errors are taken for kinds of their own, of how many.
+/// The misspelt names that are not noticed, and the number of names that were tried.
 fn missed(edits: usize) -> (Vec<String>, usize) {
     let mut numbers = Numbers(5);
     let (mut missed, mut count) = (Vec::new(), 0);

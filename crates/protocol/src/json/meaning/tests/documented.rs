@@ -1,10 +1,10 @@
-//! What the services document, as facts: every task type and every method with its parameters, none of which may be
-//! taken for a slip of another. Gathered in November 2026 from public documentation and clients.
+//! Every task type and method that the services document, with its parameters. None may be taken for a misspelling of
+//! another. Gathered in November 2026 from public documentation and clients.
 
 use super::*;
 
-/// One to a line: the service or `classic`, a type (with the `class` of a custom task) or a method, and its
-/// parameters. A line that begins with a blank continues the one before.
+/// Each line: the service or `classic`, a type (with the `class` of a custom task) or a method, and its parameters. A
+/// line that begins with a blank continues the one before.
 const DOCUMENTED: &str = "\
 capsolver GeeTestTaskProxyLess websiteURL gt challenge captchaId riskType geetestApiServerSubdomain
 capsolver MtCaptchaTask websiteURL websiteKey proxy
@@ -165,7 +165,7 @@ classic bls body instructions image_base64_1 image_base64_9 textinstructions
 classic audio body lang
 ";
 
-/// The service, the type or method, and the parameters.
+/// Each row as service, type or method, and parameters.
 fn documented() -> impl Iterator<Item = (&'static str, &'static str, Vec<&'static str>)> {
     DOCUMENTED.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -192,7 +192,7 @@ fn value_of(name: &str) -> &'static str {
     }
 }
 
-/// The parameters, with a version where the type has several.
+/// The parameters, with a version for a type that has several.
 fn params_of(kind: &str, names: &[&str]) -> MeantParams {
     let mut params_of: MeantParams =
         names.iter().map(|name| ((*name).to_owned(), Param::from(value_of(name)))).collect();

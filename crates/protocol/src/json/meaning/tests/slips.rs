@@ -1,4 +1,4 @@
-//! Names that are nearly known ones, however short, and kinds whose words are known.
+//! Tests of misspelt names, short ones too, and of kinds whose words are known.
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn a_parameter_that_asks_for_another_kind_is_refused_on_every_kind() {
     }
 }
 
-/// Trap: accepted with an id, and failed later with a reason that contradicted the request.
+/// Trap: such an order was accepted, and failed later with a reason that contradicted the request.
 #[test]
 fn a_question_in_words_with_a_picture_is_refused_and_names_the_picture() {
     let picture = ("body", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk");
