@@ -1,5 +1,5 @@
-//! What a text may become on its way through a reader: trimmed, unescaped, decoded. Each result is looked at like the
-//! text itself, within a bound.
+//! The forms that a text can take in some reader: trimmed, unescaped or decoded. Each result is searched like the
+//! text itself, within limits.
 
 use crate::Unclear;
 use crate::escapes::{backslashes, entities, percent, percent_bytes};
@@ -10,14 +10,14 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use std::collections::{BTreeSet, VecDeque};
 use unicode_normalization::UnicodeNormalization;
 
-/// How many different readings of one text are looked at, and how many bytes in all: of a short text, and for each
-/// byte of a long one. A script in a page has escapes of all sorts, each of which doubles the readings.
+/// Limits for one text: the number of different readings, and their bytes in all, as a minimum and for each byte of
+/// the text. Scripts in pages have many escapes, and each doubles the readings.
 const READINGS_MAX: usize = 256;
 const BYTES_MIN: usize = 64 * 1024;
 const BYTES_FOR_EACH: usize = 20;
 /// The shortest base64 that can hold a host: `a.co`.
 const BASE64_CHARS_MIN: usize = 6;
-/// Of fewer bytes, all must be text; so many bytes that are mostly text are not so by chance.
+/// Fewer bytes than this must all be text. More bytes count as text if most of them are.
 const MOSTLY_TEXT_BYTES_MIN: usize = 12;
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -25,14 +25,14 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_allow_trailing_bits(true);
 const BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 
-/// Most values are short words and numbers, of which nothing can be made.
+/// Whether a text can hold a host. Most values are short words and numbers, which cannot.
 pub(crate) fn may_name_a_host(text: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b' ' | b',' | b'=');
     text.len() >= BASE64_CHARS_MIN || !text.bytes().all(is_plain)
 }
 
-/// The readings of a text that have not been looked at yet.
+/// The readings of a text that still have to be searched.
 pub(crate) struct Texts {
     waiting: VecDeque<String>,
     visited: BTreeSet<String>,
@@ -49,7 +49,7 @@ impl Texts {
         texts
     }
 
-    /// Whether one of the readings held gzip, before its control characters were dropped.
+    /// Whether a reading held gzip before its control characters were dropped.
     pub(crate) const fn holds_gzip(&self) -> bool {
         self.holds_gzip
     }
@@ -63,7 +63,7 @@ impl Texts {
         }
     }
 
-    /// The next one; an error if there are more than can be looked at.
+    /// The next reading, or an error if there are too many.
     pub(crate) fn next(&mut self) -> Result<Option<String>, Unclear> {
         let Some(text) = self.waiting.pop_front() else { return Ok(None) };
         self.bytes_left = self.bytes_left.checked_sub(text.len()).ok_or(Unclear::TooDeep)?;
@@ -73,7 +73,7 @@ impl Texts {
         Ok(Some(text))
     }
 
-    /// Takes one layer of escapes off.
+    /// Removes one layer of escapes.
     pub(crate) fn decode(&mut self, text: &str) {
         for decoded in [percent(text), backslashes(text), entities(text)].into_iter().flatten() {
             self.push_normalized(&decoded);
@@ -81,8 +81,8 @@ impl Texts {
     }
 }
 
-/// Without what readers leave out: control characters, invisible characters, look-alikes of ASCII. Small letters
-/// would lose what base64 says, so letters stay as they are.
+/// The text without what readers leave out: control characters, invisible characters and look-alikes of ASCII. Case
+/// is kept, because base64 depends on it.
 pub(crate) fn normalized(text: &str) -> Vec<String> {
     if text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
         return vec![text.to_owned()];
@@ -97,7 +97,7 @@ pub(crate) fn normalized(text: &str) -> Vec<String> {
     vec![without, spaced]
 }
 
-/// What Unicode calls default ignorable: a host with one of these in it is the host without it.
+/// Whether Unicode calls a character "default ignorable". Readers ignore such a character inside a host.
 pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -106,7 +106,7 @@ pub(crate) fn is_invisible(c: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// What the normal form leaves, and some readers do not.
+/// Replaces look-alikes that the normal form keeps and some readers do not.
 const fn plain(c: char) -> char {
     match c {
         '\u{3002}' | '\u{ff61}' | '\u{ff0e}' => '.',
@@ -117,8 +117,7 @@ const fn plain(c: char) -> char {
     }
 }
 
-/// Whether bytes are text, or text that something was put into: an address with a byte behind it that belongs to no
-/// letter is one for some readers.
+/// Whether bytes are text, or text with a few foreign bytes in it. Some readers still see the address in such a text.
 #[must_use]
 pub fn is_text(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
@@ -131,8 +130,8 @@ pub fn is_text(bytes: &[u8]) -> bool {
     if letters + others < MOSTLY_TEXT_BYTES_MIN { others == 0 } else { letters >= others * 3 }
 }
 
-/// Whatever in the text may be base64, decoded. Some readers leave out what is none, so the text as a whole, each
-/// text in quotes and each run of its letters is tried; parts of a run only if they are text.
+/// Decodes everything in the text that can be base64. Some readers skip other characters, so the whole text, each
+/// quoted text and each run of base64 letters is tried. Parts of a run are tried only if they decode to text.
 pub(crate) fn base64_in(text: &str) -> BTreeSet<Vec<u8>> {
     let is_dead_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
     let mut hosts = BTreeSet::new();
@@ -146,20 +145,20 @@ pub(crate) fn base64_in(text: &str) -> BTreeSet<Vec<u8>> {
     hosts
 }
 
-/// The bytes that a text stands for by its letters, or by percent signs.
+/// The bytes of a text, one for each character, and also with percent signs decoded.
 pub(crate) fn as_bytes(text: &str) -> Vec<Vec<u8>> {
     let letters: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
     letters.into_iter().chain(percent_bytes(text)).collect()
 }
 
-/// What a text is if all of it is base64.
+/// The decoded text, if all of it is base64.
 pub(crate) fn whole_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
     let is_dead_letter = |byte: u8| letter(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace();
     text.bytes().all(is_dead_letter).then(|| from_base64(text)).flatten()
 }
 
-/// What the letters of base64 in a text say.
+/// Decodes the base64 letters in a text.
 pub(crate) fn from_base64(piece: &str) -> Option<Vec<u8>> {
     let mut letters: Vec<u8> = piece.bytes().filter_map(letter).collect();
     if letters.len() < BASE64_CHARS_MIN {
@@ -171,7 +170,7 @@ pub(crate) fn from_base64(piece: &str) -> Option<Vec<u8>> {
     BASE64.decode(letters).ok()
 }
 
-/// One alphabet for both sorts.
+/// Maps the letters of both base64 alphabets to the standard one.
 const fn letter(byte: u8) -> Option<u8> {
     match byte {
         b'-' => Some(b'+'),

@@ -1,13 +1,14 @@
-//! Bytes as text: in UTF-8, and in what readers of documents know by the mark at its beginning.
+//! Bytes as text: in UTF-8, or in UTF-16 or UTF-32, which readers recognize by the first bytes.
 
-/// UTF-16 or UTF-32, and which end of a number comes first.
+/// UTF-16 or UTF-32, with its byte order.
 #[derive(Clone, Copy)]
 enum Wide {
     Two { big: bool },
     Four { big: bool },
 }
 
-/// What the first bytes say. Without a mark, the zeros around the first sign of a document say it.
+/// The encoding that the first bytes show, and the length of its mark. Without a mark, the zeros around the first `<`
+/// of a document show it.
 fn wide(bytes: &[u8]) -> Option<(Wide, usize)> {
     match bytes {
         [0xff, 0xfe, 0, 0, ..] => Some((Wide::Four { big: false }, 4)),
@@ -22,8 +23,7 @@ fn wide(bytes: &[u8]) -> Option<(Wide, usize)> {
     }
 }
 
-/// The text, if the first bytes say that it is in UTF-16 or UTF-32. What is none of its letters is a sign that stands
-/// for such.
+/// The text, if the first bytes show UTF-16 or UTF-32. Invalid characters are replaced.
 pub(crate) fn wide_text(bytes: &[u8]) -> Option<String> {
     let (wide, mark) = wide(bytes)?;
     let body = &bytes[mark..];
@@ -45,7 +45,7 @@ pub(crate) fn wide_text(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// The text that bytes are, or what a forgiving reader makes of them.
+/// The text that the bytes are, or what a tolerant reader makes of them.
 pub(crate) fn text_of(bytes: &[u8]) -> String {
     wide_text(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

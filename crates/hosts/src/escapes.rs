@@ -1,4 +1,4 @@
-//! One layer of escapes: percent signs, backslashes, and the entities of HTML.
+//! Removes one layer of escapes: percent signs, backslashes, and HTML entities.
 
 fn digit(byte: u8) -> Option<u32> {
     char::from(byte).to_digit(16)
@@ -8,12 +8,12 @@ fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |sum, byte| Some(sum * 16 + digit(*byte)?))
 }
 
-/// `%2F`, and the `%u002F` of old.
+/// Decodes `%2F`, and the old form `%u002F`.
 pub(crate) fn percent(text: &str) -> Option<String> {
     percent_bytes(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a text with percent signs is, before it is read as letters.
+/// Decodes percent signs into bytes.
 pub(crate) fn percent_bytes(text: &str) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -39,7 +39,7 @@ pub(crate) fn percent_bytes(text: &str) -> Option<Vec<u8>> {
     (decoded != bytes).then_some(decoded)
 }
 
-/// `\/`, `\u002f`, `\u{2f}` and `\x2f`, as JSON and its relatives write them.
+/// Decodes `\/`, `\u002f`, `\u{2f}` and `\x2f`, which JSON and similar formats use.
 pub(crate) fn backslashes(text: &str) -> Option<String> {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -76,7 +76,7 @@ pub(crate) fn backslashes(text: &str) -> Option<String> {
     (decoded != text).then_some(decoded)
 }
 
-/// Names of characters that stand in an address, and of those that readers leave out.
+/// Names of characters that occur in a URL, or that readers leave out.
 const ENTITIES: &[(&str, char)] = &[
     ("amp", '&'),
     ("bsol", '\\'),
@@ -106,7 +106,7 @@ const ENTITIES: &[(&str, char)] = &[
     ("zwnj", '\u{200c}'),
 ];
 
-/// `&#47;`, `&#x2f;` and the names above, each with or without its semicolon.
+/// Decodes `&#47;`, `&#x2f;` and the names above, each with or without its semicolon.
 pub(crate) fn entities(text: &str) -> Option<String> {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -129,7 +129,7 @@ pub(crate) fn entities(text: &str) -> Option<String> {
     (decoded != text).then_some(decoded)
 }
 
-/// The character, and how long its name is.
+/// The character of an entity, and the length of its name.
 fn entity(after: &str) -> Option<(char, usize)> {
     let Some(number) = after.strip_prefix('#') else {
         let named = ENTITIES.iter().filter(|(name, _)| after.starts_with(name));

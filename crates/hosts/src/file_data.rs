@@ -1,15 +1,15 @@
-//! Files: in a picture or a sound no provider looks for an address, but a drawing is a document, whichever way it is
-//! written.
+//! Searches files. No provider looks for an address in a picture or a sound, but a drawing is a document, in whatever
+//! form it is written.
 
 use crate::decode::{from_base64, is_text};
 use crate::encoding::wide_text;
 use crate::packed::unpacked;
 use crate::{Hosts, Unclear, addresses, document, is_media_type, opaque};
 
-/// How many times a file may be packed, or written in base64.
+/// How often a file can be compressed or encoded in base64.
 const LAYERS_MAX: usize = 3;
-/// Drawings name document types, namespaces, licences and the program that made them by addresses at these hosts, and
-/// nothing is fetched from there. So does the XML that programs for pictures put into theirs.
+/// Hosts that drawings use to name document types, namespaces, licences and programs. Nothing is fetched from there.
+/// XML that picture programs embed names them too.
 const DOCUMENT_TYPES: [&str; 7] = [
     "creativecommons.org",
     "ns.adobe.com",
@@ -58,7 +58,7 @@ fn in_layers(bytes: &[u8], layers: usize) -> Result<Hosts, Unclear> {
     }
 }
 
-/// What a text is in base64, alone or as the body of a data address.
+/// Decodes a base64 text, alone or as the body of a `data:` URL.
 fn body_of(text: &str) -> Option<Vec<u8>> {
     let body = text
         .strip_prefix("data:")

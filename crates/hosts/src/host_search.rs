@@ -1,18 +1,17 @@
-//! Finding hosts in a text that has been decoded.
+//! Finds hosts in a text that has been decoded.
 
 use crate::{Hosts, canonical};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Host;
 
-/// Names that the list of top-level domains lacks, and that some resolver knows.
+/// Names that some resolvers know, and that the list of top-level domains lacks.
 const LOCAL: [&str; 9] =
     ["corp", "example", "hotel", "internal", "lan", "local", "localhost", "onion", "test"];
 
-/// Schemes that something is fetched by. What follows any other (`myapp://callback`) is a host only if it is the full
-/// name of one.
+/// Schemes that fetch something. After any other scheme (`myapp://callback`), only a full host name counts as a host.
 const FETCHED: [&str; 6] = ["ftp", "ftps", "sftp", "ws", "wss", "gopher"];
 
-/// Ends an authority for every reader; all else that no host has ends it for some.
+/// Characters that end an authority for every reader. Other characters that no host has end it for some readers only.
 fn ends_authority(c: char) -> bool {
     c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>')
 }
@@ -29,8 +28,7 @@ fn trimmed(token: &str) -> &str {
     token.trim_matches(['.', '-', '_'])
 }
 
-/// The host that a token is by itself: a name of more than one part under a top-level domain that there is, or four
-/// numbers.
+/// The host that a token is by itself: a name of several parts under an existing top-level domain, or four numbers.
 fn bare_host(token: &str) -> Option<String> {
     let token = trimmed(token);
     let (_, last) = token.rsplit_once('.')?;
@@ -44,7 +42,7 @@ fn bare_host(token: &str) -> Option<String> {
     (is_name && (LOCAL.contains(&last) || tld::exist(last))).then_some(host)
 }
 
-/// The address that readers make of `93.184.216.34`, `0x5db8d822`, `1572395042` or `0135.0270.0330.042`.
+/// The address that readers see in `93.184.216.34`, `0x5db8d822`, `1572395042` or `0135.0270.0330.042`.
 fn in_numbers(token: &str) -> Option<Ipv4Addr> {
     let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
     if !token.split('.').all(is_number) {
@@ -56,8 +54,8 @@ fn in_numbers(token: &str) -> Option<Ipv4Addr> {
     }
 }
 
-/// The host that a token is where an address is written: as above, or this machine, or one number. Small numbers are
-/// none: 1.0.0.0 is the first assigned address.
+/// The host of a token in the place of an address: a bare host, `localhost`, or one number. Small numbers do not
+/// count: 1.0.0.0 is the first assigned address.
 fn written_host(token: &str) -> Option<String> {
     let is_local = token.eq_ignore_ascii_case("localhost");
     let number = || in_numbers(trimmed(token)).filter(|address| address.octets()[0] > 0);
@@ -72,7 +70,7 @@ fn ipv6(token: &str) -> Option<String> {
     is_meant.then(|| IpAddr::from(address).to_string())
 }
 
-/// Bare names and addresses in numbers, anywhere in the text.
+/// Finds bare names and addresses in numbers, anywhere in the text.
 pub(crate) fn names(text: &str, hosts: &mut Hosts) {
     let mut before: [Option<char>; 2] = [None; 2];
     for part in text.split_inclusive(|c| !is_name_char(c)) {
@@ -90,8 +88,8 @@ pub(crate) fn names(text: &str, hosts: &mut Hosts) {
     names_without_dot(text, hosts);
 }
 
-/// Names without a dot at the beginning of a value: this machine's, and one between two slashes and a path or a port. Base64
-/// may begin with two slashes as well, but has capitals among small letters.
+/// Finds names without a dot at the beginning of a value: `localhost`, and a name between two slashes and a path or
+/// port. Base64 can begin with two slashes too, but mixes capitals and small letters.
 pub(crate) fn names_without_dot(text: &str, hosts: &mut Hosts) {
     for value in text.split(|c: char| c.is_whitespace() || "\"'`,;=&|()[]{}<>".contains(c)) {
         let rest = value.trim_start_matches(is_slash);
@@ -110,8 +108,8 @@ pub(crate) fn names_without_dot(text: &str, hosts: &mut Hosts) {
     }
 }
 
-/// Hosts that stand between the signs that an address has, or between blanks. A plus sign, a tilde and the like join
-/// what they stand between: in base64 they are letters.
+/// Finds hosts between the separators of a URL, or between blanks. A plus sign or a tilde is no separator: in base64
+/// these are letters.
 pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
     const SIGNS: &str = "/\\=@?:#&|,;\"'[]{}()<>";
     for piece in text.split(|c: char| c.is_whitespace() || SIGNS.contains(c)) {
@@ -122,8 +120,8 @@ pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
     words(text, hosts);
 }
 
-/// Hosts that begin a part of a value: `a.b`, `a.b:443`, `login@a.b/path?query`. What follows the first slash is a
-/// path, whose dots make no hosts.
+/// Finds hosts at the beginning of a part of a value: `a.b`, `a.b:443`, `login@a.b/path?query`. The dots in a path
+/// after the first slash make no hosts.
 pub(crate) fn beginnings(text: &str, hosts: &mut Hosts) {
     for part in text.split(|c: char| c.is_whitespace() || "=&|,;+\"'()<>[]{}*".contains(c)) {
         let authority = part.split(['/', '\\', '?', '#']).next().unwrap_or_default();
@@ -132,14 +130,14 @@ pub(crate) fn beginnings(text: &str, hosts: &mut Hosts) {
     }
 }
 
-/// Top-level domains of two letters are countries; these are the others that hosts had before any word could be one.
+/// The top-level domains of more than two letters that existed before any word could be one.
 const OLD_DOMAINS: [&str; 16] = [
     "aero", "arpa", "biz", "cat", "com", "coop", "edu", "gov", "info", "int", "jobs", "mil", "mobi", "net",
     "org", "travel",
 ];
 
-/// Whether it is one word that may have dots and names a thing rather than a host: its last part is a word
-/// (`user.new`), or all of its parts are numbers (`1.2.3.4`).
+/// Whether a text is one word with dots that is probably not a host: its last part is a word (`user.new`), or all its
+/// parts are numbers (`1.2.3.4`).
 pub(crate) fn is_dotted_word(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let last = text.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
@@ -151,7 +149,7 @@ pub(crate) fn is_dotted_word(text: &str) -> bool {
     text.chars().all(is_plain) && text.contains('.') && (is_word || text.split('.').all(is_number))
 }
 
-/// Hosts that are a word of the text by themselves, with or without a port.
+/// Finds hosts that are a whole word of the text, with or without a port.
 pub(crate) fn words(text: &str, hosts: &mut Hosts) {
     let is_wrapping = |c: char| matches!(c, '"' | '\'' | '[' | ']' | '{' | '}' | '(' | ')' | '<' | '>');
     for word in text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';')) {
@@ -169,7 +167,7 @@ pub(crate) fn words(text: &str, hosts: &mut Hosts) {
     }
 }
 
-/// The hosts of addresses anywhere in the text.
+/// Finds the hosts of URLs anywhere in the text.
 pub(crate) fn addresses(text: &str, hosts: &mut Hosts) {
     for (at, _) in text.match_indices(':') {
         let (before, after) = (&text[..at], &text[at + 1..]);
@@ -199,9 +197,9 @@ pub(crate) fn addresses(text: &str, hosts: &mut Hosts) {
     }
 }
 
-/// What stands between the slashes and the path. Readers disagree about which sign ends the host and on which side of
-/// an at sign it stands, so each token that could be the host is one. `is_certain` says that there is a host, also if
-/// it has no dot.
+/// Finds the host between the slashes and the path. Readers disagree about which character ends the host and on which
+/// side of an at sign it stands, so each token that could be the host counts. `is_certain` says that there is a host,
+/// even without a dot.
 fn authority(rest: &str, is_certain: bool, hosts: &mut Hosts) {
     let whole = &rest[..rest.find(ends_authority).unwrap_or(rest.len())];
     if let Some((address, _)) =

@@ -1,5 +1,5 @@
-//! A page of HTML that stood at the page of an order, for a provider that shows it to a browser. No provider opens
-//! what it links to; but it must not say that it is another page, nor lead the browser to one.
+//! Searches the HTML of the order's page, which some providers show to a browser. No provider opens its links. But
+//! the HTML must not claim to be another page, nor lead the browser to one.
 
 use crate::decode::{from_base64, whole_base64};
 use crate::encoding::text_of;
@@ -7,17 +7,16 @@ use crate::escapes::{backslashes, entities, percent};
 use crate::packed::unpacked;
 use crate::{Hosts, Unclear, addresses, anything};
 
-/// How many bytes of tags are looked at, for each byte of the page: tags that do not end are read to the end of the
-/// page.
+/// How many bytes of tags are read for each byte of the page: a tag without an end is read to the end of the page.
 const TAG_BYTES_MAX: usize = 16;
 const TAG_BYTES_MIN: usize = 64 * 1024;
 
-/// Elements that say where the page is, where it sends what is filled in, or that show and run what is elsewhere.
+/// Elements that name the page's address, send a form, or show and run content from elsewhere.
 const LEADING: [&str; 10] =
     ["applet", "base", "embed", "fencedframe", "form", "frame", "iframe", "object", "portal", "script"];
-/// What a `link` or `meta` says that names the page itself, or the next one.
+/// Values in a `link` or `meta` that name the page itself or the next one.
 const NAMING: [&str; 6] = ["al:web:url", "canonical", "og:url", "prerender", "refresh", "twitter:url"];
-/// How scripts go to another page, load a script, or write a part of the page. Blanks are left out.
+/// Words by which scripts open another page, load a script, or write a part of the page. Blanks are left out.
 const GOING: [&str; 20] = [
     "adjacenthtml",
     "export*",
@@ -40,17 +39,17 @@ const GOING: [&str; 20] = [
     ".src",
     "href:",
 ];
-/// Functions by which scripts lead to another page, or load a script.
+/// Functions by which scripts open another page or load a script.
 const GOING_CALLS: [&str; 6] = ["import", "importscripts", "open", "worker", "write", "writeln"];
-/// How scripts follow a link for the visitor; then links lead, too.
+/// Words by which scripts follow a link. With one of these, links count too.
 const CLICKS: [&str; 2] = ["click", "dispatchevent"];
-/// A script that counts visitors, which many sites load on each of their pages.
+/// The host of a script that counts visitors, which many sites load on each page.
 const COUNTER: &str = "www.googletagmanager.com";
-/// How many times one address may hold another in base64.
+/// How often one address can hold another in base64.
 const LAYERS_MAX: usize = 3;
 
-/// Every host that a page of HTML, plain or in base64, might make the page of the order. What is no page of HTML is
-/// any text.
+/// Every host that a page of HTML, plain or in base64, could lead to in place of the order's page. A text that is no
+/// HTML is searched like any text.
 pub fn html(text: &str) -> Result<Hosts, Unclear> {
     let decoded = whole_base64(text);
     let inside = decoded.as_deref().map(unpacked).transpose()?.flatten();
@@ -104,7 +103,7 @@ fn all_addresses(texts: &[String]) -> Result<Hosts, Unclear> {
     texts.iter().try_fold(Hosts::new(), |hosts, text| Ok(&hosts | &addresses(text)?))
 }
 
-/// A tag or a script, and what `data:` addresses in it hold in base64, unless that is a picture.
+/// A tag or a script, and the decoded content of its `data:` URLs, unless that is a picture.
 fn with_content(text: &str, layers: usize) -> Result<Vec<String>, Unclear> {
     let mut texts = vec![text.to_owned()];
     let is_left_out = |c: char| matches!(c, '\t' | '\n' | '\r');
@@ -134,7 +133,7 @@ fn with_content(text: &str, layers: usize) -> Result<Vec<String>, Unclear> {
     Ok(texts)
 }
 
-/// A tag or a script as a browser reads it.
+/// A tag or a script as a browser reads it, without escapes.
 fn unescaped(text: &str) -> String {
     let text = entities(text).unwrap_or_else(|| text.to_owned());
     backslashes(&text).unwrap_or(text)
@@ -151,7 +150,7 @@ fn is_running(tag: &str) -> bool {
     tag.contains("javascript:") || has_handler(&tag)
 }
 
-/// Whether a tag has an attribute like `onload`.
+/// Whether a tag has an event handler such as `onload`.
 fn has_handler(tag: &str) -> bool {
     tag.match_indices("on").any(|(at, _)| {
         let is_start = tag[..at].ends_with(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\''));
@@ -160,7 +159,7 @@ fn has_handler(tag: &str) -> bool {
     })
 }
 
-/// Whether a script goes to another page, loads a script, or writes a part of the page.
+/// Whether a script opens another page, loads a script, or writes a part of the page.
 fn goes(script: &str) -> bool {
     let script = squeezed(script);
     GOING.iter().any(|word| script.contains(word)) || GOING_CALLS.iter().any(|word| calls(&script, word))
@@ -171,7 +170,7 @@ fn clicks(script: &str) -> bool {
     CLICKS.iter().any(|word| calls(&script, word))
 }
 
-/// A script in small letters, without blanks and escapes.
+/// A script in lower case, without blanks and escapes.
 fn squeezed(script: &str) -> String {
     let plain = unescaped(script);
     let plain = percent(&plain).unwrap_or(plain);
@@ -186,7 +185,7 @@ fn calls(script: &str, word: &str) -> bool {
     })
 }
 
-/// Where a tag ends, for the reader that ends it last: quotes count anywhere, or behind an equals sign only.
+/// The end of a tag for the reader that ends it last: quotes count everywhere, or only after an equals sign.
 fn tag_end(tag: &str) -> usize {
     let end = |is_strict: bool| {
         let (mut quote, mut before) = (None, ' ');

@@ -1,14 +1,13 @@
-//! Takes the packing off that gzip and zlib put on (RFC 1951), up to a bound, to see what is inside. It judges no
-//! checksum: a reader that does not look at it either gets the same.
+//! Decompresses gzip and zlib data (RFC 1951) up to a limit, to see what is inside. It ignores checksums, because
+//! some readers do too.
 
 #[cfg(test)]
 mod tests;
 
-/// The longest code of a letter, in bits.
+/// The longest code of a symbol, in bits.
 const CODE_BITS_MAX: usize = 15;
 
-/// Letters that stand for a length, and codes of distances: what is added to the bits that follow, and how many those
-/// are.
+/// For each symbol of a length or a distance: its base value, and the number of extra bits.
 const LENGTHS: [(usize, u32); 29] = [
     (3, 0),
     (4, 0),
@@ -72,20 +71,20 @@ const DISTANCES: [(usize, u32); 30] = [
     (16385, 13),
     (24577, 13),
 ];
-/// In which order the lengths of the codes of lengths stand.
+/// The order in which the code lengths of the code length alphabet are stored.
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// How the packed bytes ended.
+/// How the compressed bytes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Whole,
-    /// They are cut off, or are none: what came before is all that a reader can get.
+    /// The bytes are cut off or invalid. What came before is all that a reader can get.
     Broken,
-    /// There is more inside than is looked at.
+    /// There is more inside than the limit.
     TooLarge,
 }
 
-/// What is inside, up to so many bytes.
+/// Decompresses up to `bytes_max` bytes.
 pub(crate) fn inflate(packed: &[u8], bytes_max: usize) -> (Vec<u8>, End) {
     let mut state =
         InflateState { bits: Bits { bytes: packed, at: 0, held: 0, count: 0 }, out: Vec::new(), bytes_max };
@@ -108,7 +107,7 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    /// The next bits, the first of them lowest.
+    /// The next bits; the first bit is the lowest.
     fn take(&mut self, count: u32) -> Option<usize> {
         while self.count < count {
             self.held |= usize::from(*self.bytes.get(self.at)?) << self.count;
@@ -129,7 +128,7 @@ impl Bits<'_> {
     }
 }
 
-/// Codes of letters, by how long they are.
+/// The codes of symbols, sorted by length.
 struct HuffmanCode {
     counts: [usize; CODE_BITS_MAX + 1],
     letters: Vec<usize>,
@@ -169,7 +168,7 @@ struct InflateState<'a> {
 }
 
 impl InflateState<'_> {
-    /// Reads one block; whether it was the last. Nothing, if it is broken or there is more than is looked at.
+    /// Reads one block. Returns whether it was the last, or `None` if it is broken or too large.
     fn block(&mut self) -> Option<bool> {
         let is_last = self.bits.take(1)? == 1;
         match self.bits.take(2)? {
@@ -205,7 +204,7 @@ impl InflateState<'_> {
         Some(())
     }
 
-    /// The codes that a block brings along.
+    /// Reads the codes that the block itself defines.
     fn codes(&mut self) -> Option<(HuffmanCode, HuffmanCode)> {
         let letters = self.bits.take(5)? + 257;
         let distances = self.bits.take(5)? + 1;

@@ -1,22 +1,26 @@
-//! Which hosts a text names, for the most forgiving of its readers. Providers trim, decode and repair what they are
-//! given, each in its own way; an address that one reader does not see and another one does is how an order for one
-//! site becomes a task for another. So everything is collected that any of them might see, and what is collected must
-//! be allowed.
+//! Finds the hosts that a text names for its most tolerant reader. Providers trim, decode and repair their input,
+//! each in its own way. If one reader sees an address that another does not, an order for one site can become a task
+//! for another. So every host that any reader could see is collected, and each of them must be allowed.
 //!
-//! What is checked in a text follows from what it is:
-//! - [`page`] and [`address`]: it is an address and nothing else, so it is parsed whole, and all that is odd is an error.
-//! - [`vendor_address`]: it is the address of a captcha's vendor: as an address, and the hosts that its query names.
-//! - [`addresses`]: it is prose (a hint, a browser's name) and may speak of hosts, but not give an address, also not in base64.
-//! - [`opaque`]: it identifies a captcha: addresses, also below base64, and a host between the signs that an address has.
-//! - [`token`]: it is a long token with dots and slashes by its nature: addresses, also below base64, and a host that stands alone.
-//! - [`word`]: it is the site's own word for something: as [`opaque`], but one word with dots may end like a host.
-//! - [`anything`]: nothing is known about it: bare names of hosts anywhere count as well.
-//! - [`document`]: it is a drawing: addresses, but not the names of its XML namespaces.
-//! - [`file()`]: it is a picture or a sound: nothing, unless it is a drawing or an address in its place.
-//! - [`html`]: it is a page: what says which page it is, or leads to another.
+//! How a text is searched depends on what it is:
 //!
-//! What is written as a JSON object or list is read as [`anything`], whatever it should be: providers may be given it
-//! as one.
+//! - [`page`] and [`address`]: an address and nothing else. It is parsed whole, and anything odd is an error.
+//! - [`vendor_address`]: the address of a captcha's vendor. It is parsed as an address, and the hosts in its query
+//!   count too.
+//! - [`addresses`]: prose (a hint, a browser's name). It may mention hosts, but not contain an address, not even in
+//!   base64.
+//! - [`opaque`]: an identifier of a captcha. Addresses count, also in base64, and hosts between the separators of a
+//!   URL.
+//! - [`token`]: a long token that has dots and slashes anyway. Addresses count, also in base64, and hosts that stand
+//!   alone.
+//! - [`word`]: the site's own word. It is searched like [`opaque`], but one word with dots may end like a host.
+//! - [`anything`]: an unknown text. Bare names of hosts count everywhere.
+//! - [`document`]: a drawing. Addresses count, but not the names of its XML namespaces.
+//! - [`file()`]: a picture or a sound. It is searched only if it is a drawing, or an address in its place.
+//! - [`html`]: a page. Only what says which page it is, or leads to another, counts.
+//!
+//! A text that is written as a JSON object or list is read as [`anything`] in every case, because providers may read
+//! it as JSON.
 #![forbid(unsafe_code)]
 
 mod decode;
@@ -41,23 +45,22 @@ use std::collections::BTreeSet;
 use url::Host;
 pub use whole::{address, is_media_type, is_proxy, page, vendor_address};
 
-/// Why a text cannot be vouched for.
+/// Why a text cannot be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unclear {
-    /// It is wrapped in more layers of encoding than are looked through.
+    /// The text has more layers of encoding than the limit.
     TooDeep,
-    /// It is compressed in a way that is not looked through, or there is too much inside.
+    /// The text is compressed in an unknown way, or holds too much.
     Packed,
-    /// It should be an address and is none, or two readers would see two hosts in it.
+    /// The text should be an address and is none, or two readers would see two hosts in it.
     NotAnAddress,
 }
 
-/// The hosts, each as [`canonical`] writes it.
+/// The hosts that were found, each as [`canonical`] writes it.
 pub type Hosts = BTreeSet<String>;
 
-/// A host as all of its spellings are compared: in ASCII (`xn--` where it was not), small letters, without a dot at
-/// its end, an address in numbers as four of them. What is no host is kept as it is, in small letters, so that no
-/// pattern covers it by accident.
+/// The one spelling of a host: in ASCII (`xn--`), lower case, without a dot at its end, and a numeric address as four
+/// numbers. A text that is no host stays as it is in lower case, so that no pattern matches it by accident.
 #[must_use]
 pub fn canonical(host: &str) -> String {
     let host = host.trim_end_matches(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
@@ -75,40 +78,39 @@ pub fn canonical(host: &str) -> String {
     }
 }
 
-/// Every host of what is written as an address, anywhere in the text: with a scheme, or with `//` in front of a name.
+/// Every host that the text writes as an address: with a scheme, or with `//` before a name.
 pub fn addresses(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Prose)
 }
 
-/// Every host of an address in the text, also in base64, and every host that stands between the signs of an address.
+/// Every host of an address in the text, also in base64, and every host between the separators of a URL.
 pub fn opaque(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Opaque)
 }
 
-/// Every host of an address in the text, also in base64, and every host that is one of its words by itself.
+/// Every host of an address in the text, also in base64, and every host that is a whole word.
 pub fn token(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Token)
 }
 
-/// As [`opaque`], unless the text is one word with dots whose last part is a word, and not a country's or an old
-/// domain: `user.new`. Four numbers are a version.
+/// The hosts of [`opaque`], or none if the text is one word with dots whose last part is a plain word (`user.new`)
+/// and not a country or an old domain. Four numbers are a version.
 pub fn word(text: &str) -> Result<Hosts, Unclear> {
     if host_search::is_dotted_word(text) { Ok(Hosts::new()) } else { opaque(text) }
 }
 
-/// Every host of an address in the text, also in base64, and every host that begins what may be an address without a
-/// scheme.
+/// Every host of an address in the text, also in base64, and every host that begins an address without a scheme.
 fn value(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Value)
 }
 
-/// Every host that the text names in any form: as an address, as a bare name, in JSON, in base64.
+/// Every host that the text names in any form: as an address, as a bare name, in JSON, or in base64.
 pub fn anything(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Anything)
 }
 
-/// Every host of an address in a document in XML. The name of a namespace looks like an address, and nothing is
-/// fetched from there.
+/// Every host of an address in an XML document, without its namespaces. A namespace looks like an address, but
+/// nothing is fetched from it.
 pub fn document(text: &str) -> Result<Hosts, Unclear> {
     addresses(&whole::without_namespaces(text))
 }
@@ -181,8 +183,8 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     Ok(hosts)
 }
 
-/// A cookie or a hint may be base64 by its nature, and what is in it may speak of hosts. But what is nothing except an
-/// address in base64, or a bare name in JSON, was hidden there.
+/// Finds hosts that are hidden in prose. A cookie or a hint can be base64 and mention hosts. But a text that decodes
+/// to an address alone, or to a bare name in JSON, hides it.
 fn hidden_in_prose(text: &str, hosts: &mut Hosts) {
     for decoded in base64_in(text).into_iter().filter(|decoded| is_text(decoded)) {
         let decoded = encoding::text_of(&decoded);
@@ -194,8 +196,8 @@ fn hidden_in_prose(text: &str, hosts: &mut Hosts) {
     }
 }
 
-/// Whether it is written as a JSON object or list, or as what a forgiving reader takes for one. Prose may begin with
-/// a bracket.
+/// Whether a text is written as a JSON object or list, or as what a tolerant reader takes for one. Prose may begin
+/// with a bracket.
 fn is_structured(text: &str, reader: Reader) -> bool {
     let text = text.trim();
     let is_whole = text.ends_with(['}', ']']) || reader != Reader::Prose;

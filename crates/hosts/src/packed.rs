@@ -1,24 +1,23 @@
-//! What is packed: gzip and zlib are taken off within a bound, and what is packed in another way is refused where it
-//! might be read.
+//! Decompresses gzip and zlib within a limit. Other compressed data is refused if a reader could decompress it.
 
 use crate::Unclear;
 use crate::decode::is_text;
 use crate::inflate::{End, inflate};
 
-/// How much is looked at of what comes out, in bytes.
+/// How many decompressed bytes are searched.
 const INSIDE_BYTES_MAX: usize = 256 * 1024;
 
 /// The first bytes of zstd, xz, bzip2 and zip.
 const OTHERS: [&[u8]; 4] = [b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh", b"PK\x03\x04"];
-/// What follows in bzip2 behind one more byte.
+/// The bytes that follow in bzip2 after one more byte.
 const BZIP2_BLOCK: &[u8] = b"1AY&SY";
 
-/// gzip as letters, each of which stands for one byte, or for a byte that is no letter. An escape (`\b`) has become a
+/// gzip as letters: each stands for one byte, or for a byte that is no letter. An escape (`\b`) can have become a
 /// line break.
 const GZIP_LETTERS: [&str; 4] =
     ["\u{1f}\u{8b}\u{8}", "\u{1f}\u{fffd}\u{8}", "\u{1f}\u{8b}\n", "\u{1f}\u{fffd}\n"];
 
-/// What is inside, if it is packed.
+/// The decompressed bytes, or `None` if the bytes are not compressed.
 pub(crate) fn unpacked(bytes: &[u8]) -> Result<Option<Vec<u8>>, Unclear> {
     let is_other = OTHERS.iter().any(|head| bytes.starts_with(head));
     if is_other && (!bytes.starts_with(b"BZh") || bytes.get(4..10) == Some(BZIP2_BLOCK)) {
@@ -44,7 +43,7 @@ pub(crate) fn holds_gzip(text: &str) -> bool {
     GZIP_LETTERS.iter().any(|head| text.contains(head))
 }
 
-/// What is behind the head of gzip: ten bytes, and what they announce.
+/// The data after the gzip header of ten bytes and the optional fields that it announces.
 fn gzip_body(bytes: &[u8]) -> Option<&[u8]> {
     let flags = match bytes {
         [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => *flags,
@@ -67,7 +66,7 @@ fn gzip_body(bytes: &[u8]) -> Option<&[u8]> {
     Some(if flags & 2 != 0 { body.get(2..).unwrap_or_default() } else { body })
 }
 
-/// What is behind the head of zlib: its method and its window are in the first byte, and both bytes together a
+/// The data after the zlib header: its first byte holds the method and the window, and both bytes together are a
 /// multiple of 31.
 fn zlib_body(bytes: &[u8]) -> Option<&[u8]> {
     match bytes {

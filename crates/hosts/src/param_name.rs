@@ -1,12 +1,12 @@
-//! What readers make of the name of a parameter. In PHP `key[0]` and `key` are one variable, a blank or a dot in a
-//! name is an underscore, and blanks in front are dropped; others trim, decode, or do not care about case.
+//! How readers change the name of a parameter. In PHP, `key[0]` and `key` are one variable, a blank or a dot becomes
+//! an underscore, and leading blanks are dropped. Other readers trim, decode, or ignore case.
 
 use crate::decode::normalized;
 use crate::escapes::percent;
 use std::collections::BTreeSet;
 
-/// Every name that some reader takes this for, in small letters: up to the first bracket or dot, and with underscores
-/// for those.
+/// Every name that some reader takes this name for, in lower case: up to the first bracket or dot, and with
+/// underscores in their place.
 #[must_use]
 pub fn roots(name: &str) -> BTreeSet<String> {
     let mut roots = BTreeSet::new();

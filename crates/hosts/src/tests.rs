@@ -1,4 +1,4 @@
-//! Every way to hide a host that we know of, and what must not be taken for one.
+//! Tests of every known way to hide a host, and of what must not be taken for one.
 
 use super::{
     Unclear, address, addresses, anything, canonical, document, is_proxy, is_text, opaque, page, roots,
@@ -332,7 +332,7 @@ fn bytes_with_an_address_in_them_are_text_and_pictures_are_not() {
     assert!(!is_text(&picture));
 }
 
-/// Whatever character a browser leaves out of a host, or reads as a dot in it, the scan leaves out and reads so, too.
+/// If a browser ignores a character in a host or reads it as a dot, the search does the same.
 #[test]
 fn no_character_hides_a_host_that_browsers_read() {
     for c in ('\u{80}'..=char::MAX).chain('\0'..'\u{80}') {

@@ -1,12 +1,12 @@
-//! What is an address, or a proxy, and nothing else. It is parsed whole and strictly: what one reader would cut and
-//! another would not is refused.
+//! Parses a text that is an address or a proxy and nothing else. Parsing is strict: a text that two readers would cut
+//! differently is refused.
 
 use crate::decode::is_invisible;
 use crate::{Hosts, Unclear, addresses, canonical, value};
 use url::{Host, Url};
 
 const SCHEMES: [&str; 2] = ["http://", "https://"];
-/// What may stand in front of a proxy.
+/// The schemes that may stand before a proxy.
 const PROXY_SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
 
 fn without<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
@@ -14,7 +14,7 @@ fn without<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// The hosts of the address of a page: its own, and those of all addresses in it.
+/// The hosts of a page address: its own, and those of all addresses in it.
 pub fn page(text: &str) -> Result<Hosts, Unclear> {
     let rest = SCHEMES.iter().find_map(|scheme| without(text, scheme)).ok_or(Unclear::NotAnAddress)?;
     let host = host_of(rest).ok_or(Unclear::NotAnAddress)?;
@@ -23,7 +23,7 @@ pub fn page(text: &str) -> Result<Hosts, Unclear> {
     Ok(hosts)
 }
 
-/// The hosts of an address that may come as a host alone: `https://a.b/c`, `a.b/c`, `a.b`.
+/// The hosts of an address that may be only a host: `https://a.b/c`, `a.b/c`, `a.b`.
 pub fn address(text: &str) -> Result<Hosts, Unclear> {
     let text = text.trim();
     if SCHEMES.iter().any(|scheme| without(text, scheme).is_some()) {
@@ -32,9 +32,8 @@ pub fn address(text: &str) -> Result<Hosts, Unclear> {
     page(&format!("https://{text}"))
 }
 
-/// The hosts of the address of a captcha's vendor: as [`address`], and the hosts that its query and its fragment name
-/// as a value or as a name, also without a scheme and in base64. A vendor's address says there which site the captcha
-/// is for.
+/// The hosts of a vendor address: those of [`address`], and the hosts that its query and fragment name, also without
+/// a scheme and in base64. There a vendor's address says which site the captcha is for.
 pub fn vendor_address(text: &str) -> Result<Hosts, Unclear> {
     let mut hosts = address(text)?;
     for word in words_behind_path(text) {
@@ -43,21 +42,21 @@ pub fn vendor_address(text: &str) -> Result<Hosts, Unclear> {
     Ok(hosts)
 }
 
-/// The names and the values in the query and in the fragment of an address.
+/// The names and values in the query and fragment of an address.
 pub(crate) fn words_behind_path(text: &str) -> impl Iterator<Item = &str> {
     let behind = text.find(['?', '#']).map_or("", |at| &text[at + 1..]);
     let pairs = behind.split(['&', ';', '|', ',', '#']);
     pairs.flat_map(|pair| pair.splitn(2, '=')).filter(|word| !word.is_empty())
 }
 
-/// Whether it is one address and no list of them.
+/// Whether the text is exactly one address.
 pub(crate) fn is_one_address(text: &str) -> bool {
     let rest = SCHEMES.iter().find_map(|scheme| without(text, scheme));
     !text.contains([',', ';', '|', '"', '\'', '<', '>', '{', '}'])
         && rest.is_some_and(|rest| host_of(rest).is_some())
 }
 
-/// The host of an address without its scheme, if all readers see the same.
+/// The host of an address without its scheme, if all readers see the same one.
 fn host_of(rest: &str) -> Option<String> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\' || is_invisible(c);
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -77,7 +76,7 @@ fn host_of(rest: &str) -> Option<String> {
     (canonical(parsed.host_str()?) == host).then_some(host)
 }
 
-/// A host and its port, if there is one.
+/// A host and its port, if it has one.
 fn place_of(place: &str) -> Option<(String, Option<u16>)> {
     let (host, port) = match place.find(']') {
         Some(end) => place.split_at(end + 1),
@@ -96,7 +95,8 @@ fn place_of(place: &str) -> Option<(String, Option<u16>)> {
     Some((canonical(host), port))
 }
 
-/// Whether it is `host:port` or `login:password@host:port`, with or without a scheme. The password may hold anything.
+/// Whether a text is `host:port` or `login:password@host:port`, with or without a scheme. The password may hold any
+/// characters.
 #[must_use]
 pub fn is_proxy(text: &str) -> bool {
     let scheme = text
@@ -114,7 +114,7 @@ pub fn is_proxy(text: &str) -> bool {
     has_port && !text.contains(char::is_control) && !login.is_some_and(is_address)
 }
 
-/// Whether the head of a `data:` address is a media type and nothing else: `image/png`, `image/svg+xml;charset=utf-8`.
+/// Whether the head of a `data:` URL is only a media type: `image/png`, `image/svg+xml;charset=utf-8`.
 #[must_use]
 pub fn is_media_type(head: &str) -> bool {
     let is_word = |text: &str| {
@@ -128,7 +128,7 @@ pub fn is_media_type(head: &str) -> bool {
         && parts.all(|part| part.split_once('=').is_some_and(|(name, value)| is_word(name) && is_word(value)))
 }
 
-/// A document without what its namespaces are called: the values of `xmlns` and `xmlns:name`.
+/// The document without the values of `xmlns` and `xmlns:name`.
 pub(crate) fn without_namespaces(text: &str) -> String {
     let mut output = String::with_capacity(text.len());
     let mut rest = text;
