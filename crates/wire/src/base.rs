@@ -1,16 +1,16 @@
-//! Where to call, read once: an address that would not work, or would carry a secret to where it does not belong, is
-//! refused before the first call.
+//! Checks the URL of a service before the first call. A URL that cannot work, or that would send a secret to the
+//! wrong place, is refused.
 
 use crate::BadSettings;
 use hyper::Uri;
 
-/// Where to call.
+/// A checked URL of a service.
 #[derive(Clone, Debug)]
 pub struct Base {
     pub(crate) is_tls: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Host and port as the request names them.
+    /// Host and port, as the `Host` header has them.
     pub(crate) authority: String,
     path: String,
 }
@@ -55,13 +55,13 @@ impl Base {
         })
     }
 
-    /// The path of a script; it never holds more than that.
+    /// The path of a script on the wire. It holds no query.
     #[must_use]
     pub fn path(&self, script: &str) -> String {
         format!("{}/{script}", self.path)
     }
 
-    /// Host and port, for people.
+    /// Host and port, for messages.
     #[must_use]
     pub fn authority(&self) -> &str {
         &self.authority

@@ -1,6 +1,6 @@
-//! One call to an address that is known only at run time: a webhook of a caller, or a collector of traces. The name is looked up
-//! here, the caller's check sees each of its addresses, and the connection goes to an address that was checked: a name that changes
-//! in between leads nowhere else. Redirects are not followed.
+//! One call to an address that is known only at run time: a caller's webhook, or a collector of traces. The name is
+//! resolved here, the caller's check sees each of its addresses, and the connection goes to a checked address. So a
+//! name that changes in between leads nowhere else. Redirects are not followed.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 
-/// Why a call has no response. It never shows the address, which may hold a secret.
+/// Why a call has no response. It does not show the address, which can hold a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     #[error("its name cannot be looked up")]
@@ -64,7 +64,7 @@ impl HttpCaller {
         self.send(uri, request, |_, _| true).await
     }
 
-    /// Sends a request of [`request_to`]. `may_call` is asked about each address of the host.
+    /// Sends a request that [`request_to`] has begun. `may_call` must accept every address of the host.
     pub async fn send(
         &self,
         uri: &Uri,
@@ -90,7 +90,7 @@ impl HttpCaller {
     }
 }
 
-/// The beginning of a request to this address.
+/// Begins a request to this address.
 pub fn request_to(method: &Method, uri: &Uri) -> request::Builder {
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let path = uri.path_and_query().map_or("/", |path| path.as_str());

@@ -1,6 +1,5 @@
-//! One call: the request, its answer, and, when there is none, whether the request can have arrived. A call is tried
-//! again in one case only: on a connection that had been used before and on which not one byte of this
-//! request was written.
+//! One call: the request and its reply, or whether the request can have arrived. A call is retried only if it used an
+//! old connection and no byte of the request was written.
 
 use crate::connect::Connector;
 use crate::pool::{ConnectionPool, HttpConnection, Reply};
@@ -15,10 +14,10 @@ use tokio::time::timeout;
 
 const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 
-/// Why there is no answer. The words are for a person.
+/// Why there is no reply, with a reason for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// Not one byte of the request was given to the kernel.
+    /// No byte of the request was handed to the kernel.
     NeverSent(String),
     WhoKnows(String),
 }
@@ -28,7 +27,7 @@ pub struct Settings {
     /// The time limit for name resolution, connection and TLS together.
     pub connect_timeout: Duration,
     pub response_bytes_max: usize,
-    /// Certificates in PEM to trust besides the usual ones.
+    /// Certificates in PEM that are trusted in addition to the usual ones.
     pub extra_ca: Vec<u8>,
     /// How long a connection may be idle and still be used again. Servers close idle connections after five
     /// seconds or more. If a connection closes just when a request is written on it, the outcome of the
@@ -50,7 +49,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The headers, the content type and the body of a request: all of it but the address.
+/// The headers, content type and body of a request, without the address.
 struct WireRequest<'a> {
     headers: &'a [(&'a str, &'a str)],
     content_type: &'a str,

@@ -1,5 +1,5 @@
-//! Finding the host, connecting and agreeing on TLS. Whatever fails here fails before the first byte of a request,
-//! so nothing was taken and trying again is free.
+//! Resolves the host, connects and does the TLS handshake. A failure here happens before the first byte of a request,
+//! so no task was taken and a retry is free.
 
 use crate::meter::{Meter, MeteredLayer, MeteredSocket, Probe};
 use crate::{BadSettings, Base};
@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
-/// Something to talk over, whatever is below it.
+/// A byte stream, with or without TLS.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
@@ -43,7 +43,7 @@ impl Connector {
         Ok(Self { base, tls, time_limit })
     }
 
-    /// The reason is a few words for a person; nothing was sent.
+    /// Opens a connection. An error is a short reason for people; no request was sent.
     pub(crate) async fn connect(&self) -> Result<OpenConnection, String> {
         let deadline = Instant::now() + self.time_limit;
         let socket = self.socket(deadline).await?;

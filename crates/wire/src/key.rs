@@ -1,13 +1,13 @@
-//! The key of an account at another service. It goes out with every call and must not come back in a reply that is
-//! kept or read.
+//! The key of an account at another service. Every call sends it, and it must not come back in a reply that is kept
+//! or read.
 
 use bytes::Bytes;
 use std::fmt;
 
-/// A key of this length is no accident in an answer: it was repeated, and is taken out.
+/// The least length of a key that is removed from replies: a shorter one could occur by accident.
 const TELLING_KEY_BYTES: usize = 16;
 
-/// The key of the provider's account. It never shows itself.
+/// The key of the provider's account. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
@@ -23,19 +23,19 @@ impl ApiKey {
         &self.0
     }
 
-    /// Whether it can be one: not empty, and without anything that no key has.
+    /// Whether the text can be a key: not empty, and only printable ASCII without blanks.
     #[must_use]
     pub fn is_plausible(&self) -> bool {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// Removes the key from a text: a server may repeat what it was sent.
+    /// Removes the key from a text: a server may repeat what it received.
     #[must_use]
     pub fn conceal(&self, words: String) -> String {
         if self.0.is_empty() || !words.contains(&self.0) { words } else { words.replace(&self.0, "(key)") }
     }
 
-    /// A reply without the key.
+    /// Removes the key from a reply.
     #[must_use]
     pub fn taken_out_of(&self, body: Bytes) -> Bytes {
         let key = self.0.as_bytes();

@@ -1,5 +1,5 @@
-//! One call over HTTP, its answer, and, when there is none, whether the request can have arrived: the only crate that
-//! may say so. It counts the bytes that it hands to the kernel and never tries again once there was one.
+//! One call over HTTP: its reply or, if there is none, whether the request can have arrived. No other crate may
+//! decide that. It counts the bytes that it hands to the kernel, and does not retry after the first one.
 #![forbid(unsafe_code)]
 
 mod base;
@@ -17,7 +17,7 @@ pub use key::ApiKey;
 pub use pool::Reply;
 pub use redact::{CallbackBase, without_secrets};
 
-/// What is wrong with the settings. It never shows the address, which may hold a password.
+/// What is wrong with the settings. It does not show the URL, which can hold a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSettings {
     #[error("provider.url {why}")]

@@ -1,5 +1,5 @@
-//! A connection that counts what it hands over. Whether one byte of a request has left is the difference between
-//! *never arrived* and *in doubt*, and no error kind says it: so it is counted, where it happens.
+//! A connection that counts the bytes that it sends. Whether one byte of a request has left is the difference between
+//! *never arrived* and *in doubt*. No error kind shows that, so the bytes are counted.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem::MaybeUninit;
@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Bytes that were taken from us. Under TLS there are two counts, before and after encryption: a farewell of TLS is no
-/// byte of a request, and what waits in its buffer has not left.
+/// Counts the bytes that were sent. TLS has two counts, before and after encryption: a TLS close message is no byte
+/// of a request, and bytes in the TLS buffer have not left.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     counts: Vec<Arc<AtomicU64>>,
@@ -31,7 +31,7 @@ impl Meter {
         MeterReading(self.counts.iter().map(|count| count.load(Ordering::Acquire)).collect())
     }
 
-    /// Whether anything of what was written since has left this machine's memory.
+    /// Whether bytes that were written after `then` have left this machine's memory.
     pub(crate) fn has_sent_since(&self, then: &MeterReading) -> bool {
         self.read().0.iter().zip(&then.0).all(|(now, then)| now > then)
     }
@@ -39,7 +39,7 @@ impl Meter {
 
 pub(crate) struct MeterReading(Vec<u64>);
 
-/// A socket that several may look at. What is written to it is counted when the kernel has taken it.
+/// A socket that several owners can look at. Written bytes are counted when the kernel has taken them.
 pub(crate) struct MeteredSocket {
     socket: Arc<TcpStream>,
     written: Arc<AtomicU64>,
@@ -53,12 +53,12 @@ impl MeteredSocket {
     }
 }
 
-/// Looks at a connection that rests.
+/// Checks an idle connection.
 pub(crate) struct Probe(Arc<TcpStream>);
 
 impl Probe {
-    /// Whether the other side has neither closed it nor sent anything unrequested. It asks the kernel and not the
-    /// runtime, which learns of a close only when it next looks.
+    /// Whether the other side has neither closed the connection nor sent unrequested bytes. It asks the kernel,
+    /// because the runtime notices a close only later.
     pub(crate) fn is_quiet(&self) -> bool {
         let peeked = socket2::SockRef::from(&*self.0).peek(&mut [MaybeUninit::uninit()]);
         peeked.is_err_and(|why| why.kind() == ErrorKind::WouldBlock)
@@ -131,7 +131,7 @@ impl AsyncWrite for MeteredSocket {
     }
 }
 
-/// What is written through it is counted when the layer below has taken it.
+/// Counts written bytes when the layer below has taken them.
 pub(crate) struct MeteredLayer<S> {
     inner: S,
     written: Arc<AtomicU64>,
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Nothing is awaited between the close and the look, so the runtime cannot know of it.
+    /// There is no await between the close and the check, so the runtime cannot know of the close.
     #[tokio::test]
     async fn a_probe_sees_at_once_what_the_other_side_did() {
         type Peer = std::net::TcpStream;

@@ -1,10 +1,8 @@
-//! Connections, and those that rest between two requests. A resting one is looked at before it is used again, in the
-//! kernel and not in memory, because a request that is written on a connection which the server has
-//! already closed makes a doubt that could have been avoided.
+//! Connections, and those that are idle between two requests. An idle connection is checked in the kernel before it
+//! is used again: a request on a connection that the server has already closed would be in doubt without need.
 //!
-//! What remains: a server that closes in the very moment in which the request is on its way. The short rest
-//! (`idle_max`, below the five seconds that the most impatient servers grant) makes that rare, and nothing can rule
-//! it out.
+//! One case remains: a server that closes at the moment at which the request is sent. A short idle time (`idle_max`,
+//! less than the five seconds that the strictest servers allow) makes that rare. Nothing can exclude it.
 
 use crate::connect::{ByteStream, Connector, OpenConnection};
 use crate::meter::{Meter, Probe};
@@ -21,12 +19,12 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// More than the head of any answer has.
+/// More than the head of any reply.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 type Driver = Pin<Box<http1::Connection<TokioIo<Box<dyn ByteStream>>, Full<Bytes>>>>;
 
-/// An answer in full, whatever it says.
+/// A complete reply, with any status.
 #[derive(Clone)]
 pub struct Reply {
     pub status: StatusCode,
@@ -34,13 +32,13 @@ pub struct Reply {
 }
 
 impl fmt::Debug for Reply {
-    /// The body may hold an answer, which is as good as money.
+    /// Hides the body, which can hold an answer that is worth money.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Reply({}, {} bytes)", self.status, self.body.len())
     }
 }
 
-/// Why a call has no answer.
+/// Why a call has no reply.
 pub(crate) enum Break {
     NotHttp,
     TooLong { bytes_max: usize },
@@ -48,7 +46,7 @@ pub(crate) enum Break {
 }
 
 impl Break {
-    /// The reason why the connection broke, for a person.
+    /// The reason why the connection broke, for people.
     pub(crate) fn describe_error(self) -> String {
         match self {
             Self::NotHttp => "the reply is not HTTP: check provider.url".to_owned(),
@@ -60,8 +58,8 @@ impl Break {
     }
 }
 
-/// One connection. No background task drives it: it moves only while a request waits for it, so when that is dropped
-/// nothing more is sent, and the meter's count is final.
+/// One connection. No background task drives it: it moves only while a request waits for it. So when the request is
+/// dropped, nothing more is sent, and the meter's count is final.
 pub(crate) struct HttpConnection {
     sender: http1::SendRequest<Full<Bytes>>,
     driver: Option<Driver>,
@@ -78,7 +76,7 @@ impl HttpConnection {
         Ok(Self { sender, driver: Some(Box::pin(driver)), meter, probe, rests_since: Instant::now() })
     }
 
-    /// One request and its whole answer, or why there was none.
+    /// Sends one request and reads the whole reply, or returns why there is none.
     pub(crate) async fn call(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -115,7 +113,7 @@ impl HttpConnection {
         .await
     }
 
-    /// Lets the connection notice the end of the answer. It can be used again if it then has nothing left to do.
+    /// Lets the connection notice the end of the reply. Returns whether it can be used again.
     async fn settle(&mut self) -> bool {
         let Some(driver) = self.driver.as_mut() else { return false };
         let is_open = poll_fn(|cx| Poll::Ready(driver.as_mut().poll(cx).is_pending())).await;
@@ -135,7 +133,7 @@ impl ConnectionPool {
         Self { connector, resting: Mutex::new(Vec::new()), idle_max, idle_connections_max }
     }
 
-    /// A connection that has been used before, still is open as far as the kernel knows, and has not rested for long.
+    /// An idle connection that the kernel still reports as open and that is younger than `idle_max`.
     pub(crate) fn rested(&self) -> Option<HttpConnection> {
         let now = Instant::now();
         let mut resting = self.lock();
@@ -163,7 +161,7 @@ impl ConnectionPool {
         }
     }
 
-    /// For tests of what happens when a connection breaks unnoticed.
+    /// Keeps a connection unchecked, for tests of connections that break unnoticed.
     #[cfg(test)]
     pub(crate) fn rest_as_it_is(&self, line: HttpConnection) {
         self.lock().push(line);
@@ -178,7 +176,7 @@ fn describe(why: &hyper::Error) -> Break {
     if why.is_parse() || why.is_parse_status() { Break::NotHttp } else { Break::Ended(words(why)) }
 }
 
-/// A few words for a person. What was sent or received is never in them.
+/// A short reason for people. It never holds sent or received bytes.
 fn words(why: &hyper::Error) -> String {
     if why.is_incomplete_message() {
         return "the connection closed before the answer was complete".to_owned();

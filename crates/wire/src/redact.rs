@@ -1,18 +1,18 @@
-//! A server's real reply, for the person who has to understand it: bounded, and without secrets that would let a
-//! reader act in our name, however the server spelled it when it repeated what it was sent.
+//! A server's real reply, for the person who has to understand it. It is cut to a limit, and has no secret with which
+//! a reader could act in our name, however the server wrote it.
 
 use crate::ApiKey;
 use std::sync::OnceLock;
 
-/// How much of an answer is looked at. More than is kept, so that nothing is cut in the middle before it is taken out.
+/// How many bytes of a reply are searched: more than are kept, so that no secret is cut in the middle and missed.
 const LOOKED_AT_BYTES_MAX: usize = 4096;
 
-/// Where we are called back: a party with such an address can bring an answer.
+/// The base URL of our callbacks. A caller with such a URL could deliver an answer.
 #[derive(Debug, Default)]
 pub struct CallbackBase(OnceLock<String>);
 
 impl CallbackBase {
-    /// All but the last part of an address is the same for every order.
+    /// Learns the base URL from one callback URL. Only the last segment differs between orders.
     pub fn learn(&self, callback: &str) {
         if let Some((base, _)) = callback.rsplit_once('/').filter(|(base, _)| base.contains("://")) {
             self.0.get_or_init(|| format!("{base}/"));
@@ -27,7 +27,7 @@ impl CallbackBase {
     }
 }
 
-/// The words without `base` and whatever stands behind it up to the end of the address.
+/// The text without `base` and the rest of each URL that begins with it.
 fn without_addresses(words: &str, base: &str) -> String {
     let mut parts = words.split(base);
     let mut visible = parts.next().unwrap_or_default().to_owned();
@@ -39,7 +39,7 @@ fn without_addresses(words: &str, base: &str) -> String {
     visible
 }
 
-/// The beginning of an answer as it came, without our key and without addresses at which we are called back.
+/// The beginning of a reply, without our key and without our callback URLs.
 #[must_use]
 pub fn without_secrets(body: &[u8], key: &ApiKey, callbacks: &CallbackBase) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT_BYTES_MAX)]).into_owned();

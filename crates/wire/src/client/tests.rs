@@ -1,4 +1,4 @@
-//! What the meter decides, on scripted connections: how many bytes they take, and how they end.
+//! Tests of what the meter decides, on fake connections that take some bytes and then fail.
 
 use super::{Client, Settings, WireError, WireRequest};
 use crate::Base;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Takes so many bytes, and then does this instead.
+/// A connection that takes `takes` bytes and then fails.
 struct Fake {
     takes: usize,
     then: Option<ErrorKind>,
@@ -62,7 +62,7 @@ fn client(port: u16) -> Client {
     Client::new(base, &settings).unwrap()
 }
 
-/// Something quiet to look at, which stays open as long as its other end is kept.
+/// A probe of a quiet connection, and the other end, which keeps it open.
 async fn quiet() -> (Probe, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ours = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
