@@ -11,22 +11,24 @@ use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-/// How often a call is tried, and the pause between two tries: about ten minutes in all.
+/// How often a call is tried, in about ten minutes.
 const TRIES_MAX: u32 = 12;
+/// The pause between two tries.
 const BACKOFF: Backoff = Backoff {
     base: Duration::from_secs(1),
     cap: Duration::from_secs(90),
     jitter: Jitter::UpTo(Duration::from_secs(1)),
 };
 
-/// How many alerts are posted at once, and how many may wait.
+/// How many alerts are posted at once.
 const CALLS_MAX: usize = 8;
+/// How many alerts can wait to be posted.
 const WAITING_MAX: usize = 256;
 
-/// Rule and subject.
+/// The rule and the subject of an alert.
 type Named = (String, String);
 
-/// Announcements to post, in their order. One that is not accepted delays no other alert; but those of one alert are posted in order.
+/// Announcements to post, in order. A failing one delays no other alert, but those of one alert are posted in order.
 #[derive(Debug, Default)]
 struct Waiting {
     queue: VecDeque<Announcement>,

@@ -1,10 +1,10 @@
-//! In which form a caller is called: by the protocol and the dialect of the request that asked for it.
+//! The format of a webhook: it follows the protocol and dialect of the request that asked for it.
 
 use quittance_protocol::Dialect;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookFormat {
-    /// A form by POST, as 2captcha calls; or by GET with everything in the address, as CaptchaAI calls.
+    /// A form: by POST as 2captcha sends it, or by GET with the fields in the query as CaptchaAI sends it.
     Classic(Dialect),
     /// The finished task in JSON.
     Json(Dialect),

@@ -1,5 +1,5 @@
-//! Calls to callers that asked to be called, in the form that their protocol promises, signed, and not inside the operator's own
-//! network unless the operator allows it. The life cycle decides when to try again and when to give up.
+//! Sends webhooks to callers: in the format of their protocol, signed, and not into the operator's own network unless
+//! the operator allows it. The life cycle decides when to retry and when to give up.
 
 #![forbid(unsafe_code)]
 
@@ -32,21 +32,21 @@ use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// How long the first try of a delivery may take.
+/// The timeout of the first try of a delivery.
 const FIRST_WAIT: Duration = Duration::from_secs(3);
 
-/// What the operator says about calling callers.
+/// The operator's settings for webhooks.
 #[derive(Clone)]
 pub struct WebhookSettings {
-    /// What may be called although it is inside.
+    /// Addresses inside the operator's network that can be called.
     pub allow: Vec<Allowed>,
-    /// How long one call may take, from the look-up of the name to the answer.
+    /// The timeout of one call, from the DNS lookup to the response.
     pub wait: Duration,
     /// The secrets that sign webhooks, by tenant.
     pub secrets: BTreeMap<String, [u8; 32]>,
-    /// What the secrets of all others follow from; the same on every node.
+    /// The secret from which the secrets of all other tenants are derived; equal on every node.
     pub root_secret: [u8; 32],
-    /// What the cost of an answer is in.
+    /// The currency of the cost of an answer.
     pub currency: String,
 }
 
@@ -81,10 +81,10 @@ pub enum BadCallback {
     Inside,
 }
 
-/// Writes what a webhook says about an order, in the currency of the last argument; `None` if the order is gone.
+/// Writes the text of a webhook about an order, in the currency of the last argument. `None` if the order is gone.
 pub type WriteText = fn(WebhookFormat, &Order, &Outcome, Timestamp, &str) -> Option<String>;
 
-/// Where callers may be called, and how. Clones share it.
+/// Sends webhooks. Clones share their state.
 #[derive(Clone)]
 pub struct Webhooks {
     settings: Arc<WebhookSettings>,
@@ -114,13 +114,13 @@ impl Webhooks {
         }
     }
 
-    /// What the secrets of tenants without one of their own follow from.
+    /// The secret from which the secrets of tenants without their own are derived.
     #[must_use]
     pub fn root_secret(&self) -> [u8; 32] {
         *self.root_secret.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The nodes of a store have agreed on another secret.
+    /// Sets the root secret on which the nodes of a store have agreed.
     pub fn set_root_secret(&self, secret: [u8; 32]) {
         *self.root_secret.write().unwrap_or_else(PoisonError::into_inner) = secret;
     }
@@ -137,7 +137,8 @@ impl Webhooks {
         &self.settings
     }
 
-    /// The first try has less time: most webhooks that take longer hang, and each holds a seat meanwhile.
+    /// The timeout of the next try. The first try is shorter: most slow webhooks hang, and each holds a slot
+    /// meanwhile.
     fn wait_for(&self, webhook: &Webhook) -> Duration {
         match webhook.state {
             DeliveryState::Owed { tries: 0 | 1, .. } => self.settings.wait.min(FIRST_WAIT),
@@ -145,7 +146,7 @@ impl Webhooks {
         }
     }
 
-    /// The address as it will be called, if it may be. A name is looked up only when it is called.
+    /// Checks an address and returns it as it will be called. Its name is resolved only at the call.
     pub fn check(&self, url: &str) -> Result<String, BadCallback> {
         let url = url.trim();
         if url.len() > WEBHOOK_URL_BYTES_MAX {
@@ -181,8 +182,8 @@ impl WebhookSender for Webhooks {
 }
 
 impl Webhooks {
-    /// Calls as the caller's dialect does. Where that method is not allowed (405), the other one is tried at once, and an
-    /// address that takes it is called so from then on.
+    /// Calls with the method of the caller's dialect. If the response is 405, the other method is tried at once. An
+    /// address that accepts it is called so from then on.
     async fn call_either_way(&self, order: &Order, webhook: &Webhook) -> Result<StatusCode, String> {
         let format = self.other_methods.format_for(webhook);
         let format =

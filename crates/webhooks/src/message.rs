@@ -1,4 +1,4 @@
-//! One webhook call before it is sent: its method, its address and its text.
+//! One webhook call before it is sent: its method, address and text.
 
 use super::format::WebhookFormat;
 use bytes::Bytes;
@@ -11,12 +11,12 @@ pub(super) struct Message {
     pub(super) uri: Uri,
     pub(super) content_type: Option<&'static str>,
     pub(super) body: Bytes,
-    /// How long the answer still lives, if there is one and it does not live for ever.
+    /// How long the answer still lives, if there is one and it expires.
     pub(super) remaining_life: Option<Duration>,
 }
 
 impl Message {
-    /// `None` if the address cannot be read.
+    /// A message, or `None` if the address cannot be parsed.
     pub(super) fn new(
         format: WebhookFormat,
         url: &str,
@@ -37,7 +37,7 @@ impl Message {
         Some(Self { method, uri: url.parse().ok()?, content_type, body, remaining_life })
     }
 
-    /// What is signed: the body, or the query of a message that has none, without the question mark.
+    /// The signed bytes: the body, or the query (without the question mark) of a message without a body.
     pub(super) fn payload(&self) -> &[u8] {
         if self.method == Method::GET { self.uri.query().unwrap_or_default().as_bytes() } else { &self.body }
     }

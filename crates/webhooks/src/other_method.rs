@@ -1,18 +1,18 @@
-//! Addresses that accept a webhook only by the HTTP method that their dialect does not use. CaptchaAI calls by GET and 2captcha by POST,
-//! and servers written for one are used with clients of the other.
+//! Addresses that accept a webhook only by the other HTTP method. CaptchaAI calls by GET and 2captcha by POST, and
+//! some callers run a server for one with a client for the other.
 
 use super::format::WebhookFormat;
 use quittance_lifecycle::Webhook;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many addresses are remembered. When there are more, all are forgotten, which costs each one more 405.
+/// The most addresses that are kept. Above it all are forgotten, which costs each of them one more 405.
 const ADDRESSES_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct OtherMethods(Mutex<BTreeMap<String, WebhookFormat>>);
 
-/// Callers put what differs from order to order into the query.
+/// The address without its query, where callers put what differs between orders.
 fn address(webhook: &Webhook) -> String {
     let path = webhook.url.split(['?', '#']).next().unwrap_or_default();
     format!("{} {path}", webhook.dialect)
@@ -23,7 +23,7 @@ impl OtherMethods {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How this address is called; `None` if its format is not known here.
+    /// The format for this address, or `None` if its format is not known here.
     pub(super) fn format_for(&self, webhook: &Webhook) -> Option<WebhookFormat> {
         let other = self.known().get(&address(webhook)).copied();
         other.or_else(|| WebhookFormat::parse(&webhook.dialect))

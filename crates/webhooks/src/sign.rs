@@ -1,5 +1,5 @@
-//! Signatures as in Standard Webhooks: the receiver can check that we sent the message, that nothing was changed, and that it is not
-//! an old message sent again.
+//! Signatures as in Standard Webhooks. The receiver can check that we sent the message, that it was not changed, and
+//! that it is not an old message that was sent again.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use quittance_lifecycle::{Key, Timestamp};
 use sha2::Sha256;
 
-/// What is sent along.
+/// The headers of a signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SignedHeaders {
     pub(crate) id: String,
@@ -15,7 +15,7 @@ pub(crate) struct SignedHeaders {
     pub(crate) signature: String,
 }
 
-/// The name of a message: equal each time it is sent, so that a retry differs from a new one.
+/// The id of a message. A retry has the same id, so that the receiver can tell it from a new message.
 pub(crate) fn message_id(order: &Key, born: Timestamp, webhook: u32) -> String {
     format!("msg_{}_{}_{webhook}", &order.to_string()[..24], born.as_millis())
 }
@@ -31,13 +31,14 @@ pub(crate) fn sign(secret: &[u8; 32], id: String, now: Timestamp, body: &[u8]) -
     SignedHeaders { id, timestamp, signature }
 }
 
-/// The secret as people hand it on, for the libraries that check signatures.
+/// The secret in the text form that libraries for Standard Webhooks read.
 #[must_use]
 pub fn secret_for_people(secret: &[u8; 32]) -> String {
     format!("whsec_{}", STANDARD.encode(secret))
 }
 
-/// A tenant's secret where the operator has set none: it follows from the node's own, so every node has the same.
+/// The secret of a tenant for which the operator has set none. It is derived from the root secret, so it is equal on
+/// every node.
 #[must_use]
 pub fn derived_secret(root: &[u8; 32], tenant: &str) -> [u8; 32] {
     let mut mac =
@@ -51,7 +52,7 @@ pub fn derived_secret(root: &[u8; 32], tenant: &str) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    /// The example of the standard's own text, as its libraries check it.
+    /// The example of the standard, which its libraries also check.
     #[test]
     fn a_signature_is_what_the_libraries_expect() {
         let secret: [u8; 32] = core::array::from_fn(|n| u8::try_from(n).unwrap_or(0));

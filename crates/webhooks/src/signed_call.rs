@@ -36,8 +36,8 @@ pub(super) async fn call(
 }
 
 impl Webhooks {
-    /// Posts to the operator's own webhook, which may be inside the operator's network, because the operator has configured the
-    /// address. An error names no address, which may be a secret.
+    /// Posts to the operator's own webhook. It may be inside the operator's network, because the operator has
+    /// configured it. An error names no address, because the address can be a secret.
     pub(super) async fn post(&self, webhook: &AlertWebhook, id: &str, body: &str) -> Result<(), String> {
         let uri: Uri = webhook.url.parse().map_err(|_| "its address is invalid".to_owned())?;
         let host = uri.host().map(|host| host.trim_matches(['[', ']'])).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Webhooks {
     }
 }
 
-/// Waits for a call. An error says why it was not accepted.
+/// Waits for a call. Fails with the reason if it was not accepted.
 pub(super) async fn accepted_within(
     wait: Duration,
     call: impl Future<Output = Result<StatusCode, String>>,

@@ -1,11 +1,12 @@
-//! Where callers may be called. A caller chooses the address, so it must not lead to what only the operator can reach: the
-//! operator's own machines, the metadata service of a cloud. Names are checked again, by number, at the moment of the call.
+//! Which addresses a webhook can call. A caller chooses the address, so it must not lead to what only the operator
+//! can reach: the operator's own machines, or a cloud's metadata service. The resolved addresses are checked again at
+//! the call.
 
 use quittance_engine::targets::HostPattern;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Something inside the operator's network that may be called all the same.
+/// An address inside the operator's network that can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
     Host(HostPattern),
@@ -66,7 +67,7 @@ impl fmt::Display for Allowed {
     }
 }
 
-/// Whether this address may be called under this name.
+/// Whether this address can be called under this name.
 pub(crate) fn may_call(allowed: &[Allowed], host: &str, address: IpAddr) -> bool {
     let address = plain(address);
     let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -74,7 +75,7 @@ pub(crate) fn may_call(allowed: &[Allowed], host: &str, address: IpAddr) -> bool
         || allowed.iter().any(|allowed| allowed.covers_host(&host) || allowed.covers_address(address))
 }
 
-/// An IPv4 address that is dressed up as another one.
+/// The IPv4 address that an IPv6 address holds, or the address itself.
 fn plain(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };
     let bits = v6.to_bits();
@@ -90,7 +91,7 @@ fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether no stranger could reach it: not on the public internet, as far as the number tells.
+/// Whether an address is not on the public internet, as far as the number shows.
 fn is_inside(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => is_inside_v4(v4),
