@@ -1,4 +1,4 @@
-//! The sums of a quota: what this node has leased, and what became of it. Time is an argument.
+//! The counters of a quota: the units that this node has leased, and their state. Time is an argument.
 
 use super::{DRAWN_FOR, GIVE_BACK_PAUSE, GIVE_BACK_PAUSE_TIGHT, LEASE_LIFE};
 use quittance_ports::Version;
@@ -6,27 +6,27 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A unit that may have been used is kept back for this time: a write that was sent has arrived by then, or never does.
+/// How long a unit in doubt is kept back. A write that was sent has arrived by then, or never does.
 pub(super) const DOUBT: Duration = Duration::from_secs(10);
-/// Doubts that end within this time of each other end together.
+/// Units in doubt whose ends are this close together end together.
 const DOUBT_GRAIN: Duration = Duration::from_secs(1);
-/// Units that were leased ahead are given back when none was taken for this time.
+/// Units that were leased ahead are given back if none was taken for this time.
 pub(super) const IDLE: Duration = Duration::from_millis(500);
-/// How many units were taken in this time tells how many are leased ahead.
+/// The time in which taken units are counted; the count decides how many are leased ahead.
 const RECENT: Duration = Duration::from_secs(1);
-/// Of the units that are left, a node leases one in so many ahead.
+/// The part of the free units that a node leases ahead: one in this many.
 const AHEAD_SHARE: u64 = 8;
-/// Where so small a share of the limit is left, used units are given back at once.
+/// If less than one in this many of the limit is free, used units are given back at once.
 const TIGHT_SHARE: u64 = 4;
 
-/// How a round of asking ended.
+/// The result of one request for a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RoundEnd {
     Leased,
     Full {
         in_use: u64,
     },
-    /// Not all units are in use, but all others are leased, here or elsewhere.
+    /// Some units are not in use, but all of these are leased, here or elsewhere.
     Contested {
         in_use: u64,
     },
@@ -36,12 +36,12 @@ pub(super) enum RoundEnd {
     },
 }
 
-/// What a node wants to lease.
+/// The lease that a node asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeaseRequest {
-    /// All that it has and wants.
+    /// All units: those that the node has, and those that it still needs.
     pub(super) amount: u64,
-    /// The part of it that it does not have yet.
+    /// The units that the node does not have yet.
     pub(super) more: u64,
 }
 
@@ -49,25 +49,25 @@ pub(super) struct LeaseRequest {
 pub(super) struct LeaseState {
     /// Requests that wait for a unit.
     pub(super) waiting: u64,
-    /// Whether a task gives back what is settled.
+    /// Whether a task is giving back settled units.
     pub(super) is_giving_back: bool,
-    /// How many rounds of asking have begun.
+    /// How many rounds of requests have begun.
     pub(super) rounds: u64,
-    /// The units that are leased: `free` ones may be taken, `busy` ones are taken, `done` ones are in use, or not needed any more,
-    /// and are to be given back.
+    /// The leased units: `free` can be taken, `busy` are taken. `done` are in use or not needed any more, and must be
+    /// given back.
     free: u64,
     busy: u64,
     done: u64,
-    /// Units that may be in use, and until when that is not known, the oldest first.
+    /// Units in doubt, and the moment until which they are kept back, the oldest first.
     doubts: VecDeque<(Instant, u64)>,
-    /// Of the last lease, and when it was asked for.
+    /// The version of the last lease, and when it was requested.
     version: Option<(Version, Instant)>,
-    /// The last answer that is no lease: its round, its moment, and what it was.
+    /// The last result that is not a lease: its round, its time and the result.
     answer: Option<(u64, Instant, RoundEnd)>,
     taken_at: Instant,
-    /// Units taken since a moment, and in the time before it.
+    /// The start of the current count, the units taken since, and the units taken in the time before.
     recent: (Instant, u64, u64),
-    /// Whether few units were left when this node last asked.
+    /// Whether few units were free at the last request.
     is_tight: bool,
 }
 
@@ -93,7 +93,7 @@ impl LeaseState {
         self.doubts.iter().map(|(_, units)| units).sum()
     }
 
-    /// Takes a unit, if one is leased that lives long enough.
+    /// Takes a unit, if one is free and its lease lives long enough.
     pub(super) fn draw(&mut self, now: Instant) -> bool {
         let is_drawn_on = self.version.is_some_and(|(_, since)| now < since + DRAWN_FOR);
         if self.free == 0 || !is_drawn_on {
@@ -139,7 +139,7 @@ impl LeaseState {
         }
     }
 
-    /// Units that are free are not taken any more, and given back.
+    /// Marks free units to be given back; they are not taken any more.
     pub(super) fn lay_down(&mut self) {
         self.done += std::mem::take(&mut self.free);
     }
@@ -157,7 +157,7 @@ impl LeaseState {
         }
     }
 
-    /// How many units need no lease any more if what is in use is counted from here on.
+    /// How many units need no lease any more, if a count of used units begins now.
     pub(super) fn settled(&mut self, now: Instant) -> u64 {
         self.end_doubts(now);
         if self.version.is_none_or(|(_, since)| now >= since + DRAWN_FOR) {
@@ -166,7 +166,7 @@ impl LeaseState {
         self.done
     }
 
-    /// What to lease, where so much is in use and leased by others; or why nothing can be leased.
+    /// The lease to ask for when `in_use` units are in use, or the reason why nothing can be leased.
     pub(super) fn want(
         &mut self,
         limit: u64,
@@ -192,7 +192,7 @@ impl LeaseState {
         Ok(LeaseRequest { amount: has + more, more })
     }
 
-    /// What was wanted was leased; it was asked for at `sent`.
+    /// Records the lease that was requested at `sent`.
     pub(super) fn leased(&mut self, version: Version, settled: u64, more: u64, sent: Instant) {
         self.version = Some((version, sent));
         self.done -= settled;
@@ -205,14 +205,14 @@ impl LeaseState {
         self.answer = (answer != RoundEnd::Leased).then_some((self.rounds, now, answer));
     }
 
-    /// What was answered in a round that began after this one, if that ends the matter.
+    /// The final result of a round that began after this one, if there is one.
     pub(super) fn answer_since(&self, round: u64) -> Option<RoundEnd> {
         let (of, _, answer) = self.answer.as_ref()?;
         let is_an_end = !matches!(answer, RoundEnd::Contested { .. });
         (*of > round && is_an_end).then(|| answer.clone())
     }
 
-    /// That all is in use, if that was found no longer ago than this.
+    /// The number of units in use, if the quota was full no longer than `stale_max` ago.
     pub(super) fn refusal_since(&self, now: Instant, stale_max: Duration) -> Option<u64> {
         match self.answer {
             Some((_, at, RoundEnd::Full { in_use })) if now < at + stale_max => Some(in_use),
@@ -220,7 +220,7 @@ impl LeaseState {
         }
     }
 
-    /// What can be given back: the version of the lease, its next amount, and how much less that is.
+    /// What can be given back: the version of the lease, its next amount, and the difference.
     pub(super) fn surplus(&mut self, now: Instant) -> Option<(Version, u64, u64)> {
         self.end_doubts(now);
         let (version, since) = self.version?;
@@ -235,7 +235,7 @@ impl LeaseState {
         self.done -= settled;
     }
 
-    /// When to look again for what can be given back; `None` if nothing ever can until another unit is settled.
+    /// When to check again for units to give back. `None` until another unit is settled.
     pub(super) fn next_give_back(&self, now: Instant) -> Option<Duration> {
         let of_used = (self.done > 0).then_some(match self.is_tight {
             true => GIVE_BACK_PAUSE_TIGHT,

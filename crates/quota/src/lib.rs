@@ -1,7 +1,7 @@
-//! A limit that several nodes keep together, exactly, whatever they do at the same moment: `in use + leased <= limit`. A node
-//! leases units before it uses them, in batches, so most requests find a unit here. What is in use only the caller can count.
+//! A limit that several nodes keep together, exactly, at all times: `in_use + leased <= limit`. A node leases units
+//! in batches before it uses them, so most requests find a unit here. Only the caller can count the units in use.
 //!
-//! The order of steps matters; it is argued in [`quittance_ports::leases`].
+//! The order of the steps matters; [`quittance_ports::leases`] explains why.
 #![forbid(unsafe_code)]
 
 mod lease_state;
@@ -19,36 +19,37 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-/// A lease ends after this time unless it is renewed. So long are the units of a killed node out of use.
+/// A lease ends after this time unless it is renewed. The units of a killed node are unavailable until then.
 const LEASE_LIFE: Duration = Duration::from_secs(30);
-/// A lease is drawn on for this time only: each unit then has [`USE_MAX`], and 5 s for clocks and calls that are slow.
+/// Units are taken from a lease only for this time. So each unit has [`USE_MAX`], and 5 s remain for slow clocks and
+/// calls.
 const DRAWN_FOR: Duration = Duration::from_secs(10);
 /// A unit that was taken is used within this time, or not at all.
 pub const USE_MAX: Duration = Duration::from_secs(15);
-/// All steps from reading the leases to the next lease take no longer than this.
+/// The most time from reading the leases to the next lease.
 const ROUND_MAX: Duration = Duration::from_secs(20);
-/// A request waits so long for units that other requests or nodes have leased and may not use. It is less than an API waits for a
-/// placement, so that the caller learns why it is refused.
+/// How long a request waits for units that other requests or nodes have leased and may not use. It is less than an
+/// API waits for a placement, so that the caller learns why it is refused.
 const CONTEST_MAX: Duration = Duration::from_secs(3);
-/// Between two looks while all units are leased: the first pause, which doubles, and the longest.
+/// The first pause between two checks while all units are leased. It doubles up to `CONTEST_PAUSE_MAX`.
 const CONTEST_PAUSE: Duration = Duration::from_millis(10);
 const CONTEST_PAUSE_MAX: Duration = Duration::from_millis(160);
-/// Used units are given back after this time, so that many go together.
+/// Used units are given back after this time, so that many are given back together.
 const GIVE_BACK_PAUSE: Duration = Duration::from_millis(100);
-/// Used units are given back after this time where other nodes may wait for them.
+/// Used units are given back after this time if other nodes may wait for them.
 const GIVE_BACK_PAUSE_TIGHT: Duration = Duration::from_millis(2);
 
-/// The pause after a try that failed.
+/// The pause after an attempt that failed.
 const GIVE_BACK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Counts what is in use of a limit.
+/// Counts the units of a limit that are in use.
 pub type Count<'a> = dyn Fn() -> BoxFuture<'a, Result<u64, StoreError>> + Sync + 'a;
 
 /// The quotas of this node.
 pub struct Quotas {
     leases: Arc<dyn Leases>,
     node: u64,
-    /// As many as there are names of limits, which come from the configuration.
+    /// One entry for each name of a limit. The names come from the configuration.
     by_name: Mutex<HashMap<String, Arc<Quota>>>,
 }
 
@@ -58,35 +59,36 @@ pub struct Quota {
     node: u64,
     name: String,
     state: Mutex<LeaseState>,
-    /// One request asks for all that wait; what is leased here changes only under this lock.
+    /// Held by the one request that asks for all waiting requests. The leased units change only under this lock.
     asking: tokio::sync::Mutex<()>,
-    /// A unit was settled.
+    /// Notified when a unit was settled.
     settled: Notify,
 }
 
-/// What a request that needs a unit gets.
+/// The result for a request that needs a unit.
 #[derive(Debug)]
 pub enum Taken {
     Unit(Unit),
-    /// As much is in use as may be, or what is left was leased by others for longer than a request waits.
+    /// All units are in use, or other nodes kept the rest leased for longer than a request waits.
     Full {
         in_use: u64,
     },
 }
 
-/// A unit of a limit that its holder may use within [`USE_MAX`]. Dropped, it may have been used: it is kept back for a while.
+/// A unit of a limit. Its holder can use it within [`USE_MAX`]. If it is dropped, it may have been used, so it is
+/// kept back for a while.
 #[derive(Debug)]
 pub struct Unit {
     quota: Option<Arc<Quota>>,
 }
 
 impl Unit {
-    /// It is in use from here on, and every count includes it.
+    /// Marks the unit as used. Every count includes it from now on.
     pub fn used(mut self) {
         self.settle(LeaseState::used);
     }
 
-    /// It was not used, and never will be.
+    /// Marks the unit as not used. It must not be used afterwards.
     pub fn unused(mut self) {
         self.settle(LeaseState::unused);
     }
@@ -142,7 +144,8 @@ impl Quotas {
         quota
     }
 
-    /// Gives back all that is not in use, for a node that ends. A store that is away forgets it by itself.
+    /// Gives back everything that is not in use, for a node that stops. Leases in a store that is away expire by
+    /// themselves.
     pub async fn close(&self) {
         let all: Vec<Arc<Quota>> =
             self.by_name.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
@@ -154,7 +157,7 @@ impl Quotas {
     }
 }
 
-/// A request that waits is counted, until it is dropped.
+/// Counts a waiting request until it is dropped.
 struct Waiting<'a>(&'a Quota);
 
 impl Drop for Waiting<'_> {
@@ -164,7 +167,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Quota {
-    /// A panic elsewhere cannot have left it half-changed: no step in between panics.
+    /// The state. A panic elsewhere cannot leave it half changed, because no step in between panics.
     fn state(&self) -> MutexGuard<'_, LeaseState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,7 +176,7 @@ impl Quota {
         Taken::Unit(Unit { quota: Some(Arc::clone(self)) })
     }
 
-    /// Takes a unit of this limit. A refusal that is no older than `stale_max` is repeated without a look.
+    /// Takes a unit of this limit. A refusal that is not older than `stale_max` is repeated without a request.
     pub async fn take(
         self: &Arc<Self>,
         limit: u64,
@@ -225,7 +228,7 @@ impl Quota {
         }
     }
 
-    /// One round for all that wait, and its answer for those that come to the lock after this request.
+    /// Asks once for all waiting requests, and keeps the result for requests that get the lock later.
     async fn ask_and_keep(&self, limit: u64, count: &Count<'_>) -> RoundEnd {
         self.state().rounds += 1;
         let asked = match timeout(ROUND_MAX, self.ask(limit, count)).await {
@@ -272,7 +275,7 @@ impl Quota {
         }
     }
 
-    /// Gives back what has been settled, under the lock of [`Self::asking`].
+    /// Gives back the settled units, under the lock of [`Self::asking`].
     async fn give_back(&self) -> Result<(), StoreError> {
         let Some((version, amount, settled)) = self.state().surplus(Instant::now()) else {
             return Ok(());
@@ -282,7 +285,7 @@ impl Quota {
         Ok(())
     }
 
-    /// Sees to it that units which are no longer needed are given back: used ones soon, others when they were idle for a while.
+    /// Makes sure that unneeded units are given back: used ones soon, idle ones after a while.
     fn give_back_soon(self: &Arc<Self>) {
         // Without a runtime nothing goes on here, and the lease ends by itself.
         let Ok(runtime) = Handle::try_current() else { return };

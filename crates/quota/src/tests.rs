@@ -1,4 +1,5 @@
-//! What a node leases, draws on and gives back, with time as an argument; and nodes that take units at the same moment.
+//! Tests of what a node leases, uses and gives back, and of nodes that take units at the same moment. Time is an
+//! argument.
 
 use super::lease_state::{DOUBT, IDLE, LeaseRequest, LeaseState, RoundEnd};
 use super::{Count, DRAWN_FOR, GIVE_BACK_PAUSE_TIGHT, LEASE_LIFE, Quotas, Taken, Unit};
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A node with so many requests that wait, and what it leases for them where nothing is in use.
+/// A node with `waiting` requests, and its lease for them when no unit is in use.
 fn leasing(limit: u64, waiting: u64, now: Instant) -> LeaseState {
     let mut state = LeaseState::new(now);
     state.waiting = waiting;
@@ -56,7 +57,7 @@ fn with_a_lot_of_room_a_node_leases_ahead_as_much_as_it_lately_used_and_near_the
     assert_eq!(state.want(1000, 60, 0, settled, now + SECOND * 3), Ok(LeaseRequest { amount: 1, more: 1 }));
 }
 
-/// What was used after the count began is not in the count.
+/// A unit that was used after the count began is not in the count.
 #[test]
 fn a_unit_that_was_used_during_the_count_stays_leased() {
     let now = Instant::now();
@@ -97,7 +98,7 @@ fn what_is_idle_is_given_back_and_what_was_not_used_can_be_taken_again() {
     assert!(!state.draw(now + IDLE));
 }
 
-/// The caller hung up, or the store did not answer: the order may be on record, or come on record.
+/// The caller hung up or the store did not answer, so the order may be on record now or later.
 #[test]
 fn a_unit_that_may_be_in_use_is_kept_back_for_a_while() {
     let now = Instant::now();
@@ -139,7 +140,7 @@ fn a_refusal_is_for_those_that_came_before_its_round_and_no_older_than_they_take
     assert_eq!(state.answer_since(3), None, "it is no end");
 }
 
-/// It stands still until it is set.
+/// A clock that moves only when a test sets it.
 #[derive(Default)]
 struct StoreClock(AtomicU64);
 
@@ -152,7 +153,7 @@ impl Clock for StoreClock {
     async fn sleep_until(&self, _: Timestamp) {}
 }
 
-/// Three nodes, and what is in use.
+/// Three nodes, and the number of units in use.
 struct Nodes {
     leases: MemoryLeases,
     clock: Arc<StoreClock>,
@@ -214,7 +215,7 @@ async fn three_nodes_use_a_limit_up_and_never_more_and_give_all_back() {
     }
 }
 
-/// Trap: the last unit is leased by a node whose request then fails, and another node has refused its own for it.
+/// Trap: one node leases the last unit for a request that then fails, and another node refuses its own request.
 #[tokio::test]
 async fn a_unit_that_another_node_has_leased_and_does_not_use_is_waited_for() {
     let nodes = Nodes::new();
