@@ -1,10 +1,10 @@
-//! Connections that have not shown a key. They are few: when there are too many, one that is doing nothing makes room for the
-//! next, so that a health check or a provider's callback always gets in. A connection that shows a tenant's key belongs to that
-//! tenant, which has a share of the others.
+//! Connections that have not shown a key ("strangers"). They get few seats. When there are too many, an idle one is
+//! closed for the next, so that a health check or a provider's callback always gets in. A connection that shows a
+//! tenant's key belongs to that tenant, which has a share of the other seats.
 //!
-//! What an accepted connection costs must not grow with the number of strangers: else strangers that come again and again fill the
-//! system's queue, and all others wait behind them. So a limited number of connections is looked at, the oldest of the address that
-//! has the most.
+//! The cost of an accepted connection must not grow with the number of strangers: else strangers that keep coming
+//! fill the system's queue, and all others wait. So only a limited number of connections is checked: the oldest of
+//! the address that has the most.
 
 use super::timed_io::Stage;
 use crate::Shown;
@@ -17,16 +17,17 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A connection that has just come has this long to say what it wants, while there are seats for others.
+/// How long a new connection can wait before it sends a request, while seats are free.
 const GRACE: Duration = Duration::from_secs(1);
-/// The grace of a new connection when seats are scarce. A request usually comes with its connection, or a round trip later.
+/// How long a new connection can wait before it sends a request when seats are scarce. A request usually comes with
+/// its connection, or one round trip later.
 const GRACE_IF_SCARCE: Duration = Duration::from_millis(100);
 
-/// One in so many connections may be a stranger's, and one address may have half of those.
+/// One in this many seats is for strangers, and one address can have half of these.
 const STRANGERS_SHARE: usize = 8;
-/// Seats are scarce if fewer than one in so many are free.
+/// Seats are scarce if less than one in this many is free.
 const SCARCE_SHARE: usize = 8;
-/// How many connections are looked at to find one that makes room.
+/// How many connections are checked to find one that can be closed.
 const LOOKED_AT_MAX: usize = 64;
 
 #[derive(Debug)]
@@ -40,10 +41,11 @@ pub(super) struct Connections {
 #[derive(Debug)]
 struct Inner {
     next_id: u64,
-    /// By address, and there by id, which is by age.
+    /// The strangers by address, and then by id, which is by age.
     strangers: BTreeMap<IpAddr, BTreeMap<u64, Stranger>>,
     strangers_count: usize,
-    /// The addresses of strangers by how many connections they have; of those with as many, the one with the oldest is last.
+    /// The addresses of strangers, sorted by the number of connections. Of equal ones, the one with the oldest
+    /// connection is last.
     crowds: BTreeSet<(usize, Reverse<u64>, IpAddr)>,
     known: Shares,
 }
@@ -55,7 +57,7 @@ struct Stranger {
     evicted: Arc<Notify>,
 }
 
-/// One connection, for as long as it is open.
+/// One connection, while it is open.
 pub(super) struct ConnectionEntry {
     connections: Arc<Connections>,
     address: IpAddr,
@@ -87,7 +89,7 @@ impl Connections {
         free_seats < self.connections_max / SCARCE_SHARE
     }
 
-    /// A new connection, which is a stranger's. If there are too many, one that is idle has to go.
+    /// Adds a new connection as a stranger. If there are too many, an idle one is closed.
     pub(super) fn enter(
         self: &Arc<Self>,
         address: IpAddr,
@@ -116,7 +118,7 @@ impl Connections {
         }
     }
 
-    /// All seats are taken, and a connection waits for one.
+    /// Closes an idle stranger, because all seats are taken and a connection waits for one.
     pub(super) fn make_room(&self) {
         self.lock().evict(None, self.strangers_max, true);
     }
@@ -137,7 +139,7 @@ impl Inner {
         Some(stranger)
     }
 
-    /// Changes the strangers of an address, and its place among the crowds.
+    /// Changes the strangers of an address, and updates its place in `crowds`.
     fn change<T>(&mut self, address: IpAddr, change: impl FnOnce(&mut BTreeMap<u64, Stranger>) -> T) -> T {
         let place = |strangers: &BTreeMap<u64, Stranger>| {
             strangers.first_key_value().map(|(oldest, _)| (strangers.len(), Reverse(*oldest), address))
@@ -171,10 +173,10 @@ impl Inner {
         addresses.flat_map(of).take(LOOKED_AT_MAX).collect()
     }
 
-    /// Sends away the oldest connection that does nothing: of this address, or of the address that has the most. One whose body is
-    /// on its way may be about to show a key. It goes last, and only if `max` of them are sending bodies. One that has just come
-    /// and sent nothing yet leaves by itself, or can be sent away a second later; where seats are scarce, after a tenth of it.
-    /// A head comes in one piece from all callers but those that want to be slow, so then half a head has no time at all.
+    /// Closes the oldest idle connection: of this address, or of the address that has the most. A connection whose
+    /// body is arriving may be about to show a key; it is closed last, and only if at least `max` are sending bodies.
+    /// A new connection that has sent nothing gets `GRACE`, or `GRACE_IF_SCARCE` when seats are scarce. Then half a
+    /// head gets no time at all, because only clients that are slow on purpose send one.
     fn evict(&mut self, address: Option<IpAddr>, max: usize, is_scarce: bool) {
         let now = Instant::now();
         let oldest = self.oldest(address);
@@ -205,19 +207,19 @@ impl Inner {
 }
 
 impl ConnectionEntry {
-    /// Returns when this connection has to make room for another.
+    /// Returns when this connection must be closed for another.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
     }
 
-    /// Where no key is needed, a connection has nothing to show.
+    /// Removes the connection from the strangers, because no key is needed.
     pub(super) fn is_let_in(&self) {
         self.connections.lock().remove(self.address, self.id);
         self.stage.set_known();
     }
 
-    /// A key has shown who sends requests over this connection. A tenant that has its share of connections already stays a
-    /// stranger with the next.
+    /// Records who sends requests over this connection, after a key has shown it. A connection of a tenant that
+    /// already has its share stays a stranger.
     pub(super) fn is_known_as(&self, shown: &Shown, is_alone: bool) {
         let tenant = match shown {
             Shown::Tenant(tenant) => Some(tenant),

@@ -1,6 +1,6 @@
-//! Who may come in where no key is needed: the user of this machine and the user's programs, but no web page that happens to be
-//! open in the user's browser. A page can make a browser send us requests, under a name of its own that leads to us, or across
-//! sites; both show in the head.
+//! Which requests are accepted when no key is needed: those of the user of this machine and of the user's programs,
+//! but not those of a web page in the user's browser. A page can make a browser send us requests, under its own host
+//! name that resolves to us, or across sites. The headers show both.
 
 use crate::OverTls;
 use hyper::header::{ACCEPT, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN, REFERER, USER_AGENT};
@@ -8,12 +8,12 @@ use hyper::http::request::Parts;
 use quittance_engine::targets::HostPattern;
 use std::net::IpAddr;
 
-/// Of a host that is not ours so much is repeated.
+/// How many characters of an unknown host an error repeats.
 const HOST_CHARS_MAX: usize = 100;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Why a request is not let in.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CrossSite {
     #[error(
@@ -28,19 +28,21 @@ pub enum CrossSite {
     Browser,
 }
 
-/// What a request can do.
+/// What a request can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestReach {
-    /// It changes nothing: a page of another site can send it, and cannot read the answer.
+    /// The request changes nothing. A page of another site can send it, but cannot read the response.
     Reads,
-    /// It may place an order.
+    /// The request may place an order.
     Acts,
 }
 
-/// `ours` are the names that the operator has listed.
-/// A page cannot choose or leave out a browser's own headers. Which of them a browser sends with the request of an image, a
-/// script or a form differs; all browsers name themselves `Mozilla/`, so where nothing proves that our own page sent it, that
-/// alone is enough to refuse what acts.
+/// Why a request is refused, if it may come from a page of another site. `ours` are the host names that the operator
+/// has listed.
+///
+/// A page cannot set or omit a browser's own headers. Browsers differ in which of them they send for images, scripts
+/// and forms. But every browser calls itself `Mozilla/`. So without proof that our own page sent it, that alone is
+/// enough to refuse a request that acts.
 #[must_use]
 pub fn is_from_elsewhere(head: &Parts, reach: RequestReach, ours: &[HostPattern]) -> Option<CrossSite> {
     let is_listed = |host: &str| {
@@ -84,11 +86,11 @@ pub fn is_from_elsewhere(head: &Parts, reach: RequestReach, ours: &[HostPattern]
     is_foreign.then_some(CrossSite::Browser)
 }
 
-/// The origin under which a request reached us: the scheme of its connection, and the host and port that it is for.
+/// The origin under which a request reached us: its scheme, host and port.
 struct OwnOrigin {
     is_over_tls: bool,
     authority: String,
-    /// A name that the operator has listed may lead to us through a proxy that speaks TLS for us.
+    /// Whether the listed host name may belong to a proxy that does TLS for us.
     may_be_behind_proxy: bool,
 }
 
@@ -103,7 +105,7 @@ impl OwnOrigin {
         }
     }
 
-    /// Whether an `Origin` or a `Referer`, in small letters, is of this origin.
+    /// Whether an `Origin` or `Referer`, in lower case, is this origin.
     fn is(&self, address: &str) -> bool {
         let Some((scheme, rest)) = address.trim().split_once("://") else { return false };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -125,7 +127,7 @@ fn place_of<'a>(authority: &'a str, default_port: &'a str) -> (&'a str, &'a str)
     (host.trim_end_matches('.'), if port.is_empty() { default_port } else { port })
 }
 
-/// What is no text is no name of ours, and not let in either.
+/// The text of a header, or `?` if it is not text. That is no name of ours, so the request is refused.
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }

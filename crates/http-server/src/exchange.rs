@@ -1,4 +1,4 @@
-//! One request: read whole and within its limits, passed to its API, and answered whatever happens there.
+//! One request: reads it whole and within the limits, passes it to its API, and always sends a response.
 
 use super::timed_io::Answering;
 use super::{
@@ -19,12 +19,12 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout};
 
 pub(super) const KIB: usize = 1024;
-/// So much of a body is searched for a key while the rest is on its way.
+/// How many bytes of a body are searched for a key before the rest arrives.
 const BEGINNING_BYTES: usize = 4 * KIB;
 /// Oversized bodies are drained up to this limit, so that the client finishes sending and reads our 413.
 const WASTE_BYTES_MAX: usize = 32 * KIB * KIB;
 
-/// Why a request got no further.
+/// Why a request failed before its API answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
     TooLarge,
@@ -41,7 +41,7 @@ pub enum RequestError {
 /// A body, and the permit for its memory.
 type Whole = (Bytes, Option<OwnedSemaphorePermit>);
 
-/// What a head says about its body.
+/// What the head of a request says about its body.
 #[derive(Clone, Copy)]
 struct AnnouncedSize {
     bytes: Option<usize>,
@@ -57,7 +57,7 @@ impl AnnouncedSize {
 }
 
 impl HttpServer {
-    /// Reads a request, and answers it whatever happens.
+    /// Reads a request, and always answers it.
     pub(super) async fn handle(
         &self,
         handler: &dyn RequestHandler,
@@ -127,7 +127,7 @@ impl HttpServer {
         request.refuse(why)
     }
 
-    /// `look` is given the beginning of the body while it comes, and says when it has seen enough.
+    /// Reads the body. `look` gets the beginning while the body arrives, and returns whether it has seen enough.
     async fn read(
         &self,
         size: AnnouncedSize,
@@ -158,7 +158,7 @@ impl HttpServer {
         read
     }
 
-    /// `look` is called when the body has `look_from` bytes, and again when it has twice as many.
+    /// Collects the body. `look` is called when `look_from` bytes have arrived, and again when twice as many have.
     async fn collect(
         &self,
         body: &mut Incoming,
@@ -201,8 +201,8 @@ impl HttpServer {
         Ok((whole.freeze(), room))
     }
 
-    /// A stream of live events has no end of its own, and must not keep a server from closing. While it runs, its caller
-    /// is being answered, however little there is to tell.
+    /// Ends a stream of live events when the server closes, because the stream has no end of its own. While it runs,
+    /// its request counts as being answered.
     pub(super) fn until_closing(&self, body: Body, answering: Answering) -> Body {
         let Either::Right(stream) = body else { return body };
         let state = self.shared.state.subscribe();
@@ -218,7 +218,7 @@ impl HttpServer {
     }
 }
 
-/// Reads on, and keeps nothing.
+/// Reads the rest of the body and drops it.
 async fn waste(body: Incoming, mut state: watch::Receiver<State>, time_limit: std::time::Duration) {
     let reading = async {
         let mut body = body;

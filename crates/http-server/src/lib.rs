@@ -1,6 +1,6 @@
-//! One server for all APIs: it accepts connections, with or without TLS, reads each request whole and within limits, and passes it
-//! to a handler. A caller costs no more than the limits say, and gets its response in the protocol of its request, which only the
-//! handler knows.
+//! One server for all APIs. It accepts connections, with or without TLS, reads each request whole and within limits,
+//! and passes it to a handler. The limits bound the cost of a caller. Only the handler knows the protocol of a
+//! response.
 #![forbid(unsafe_code)]
 
 mod connections;
@@ -41,22 +41,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-/// How many requests on reserved routes may be worked on at once.
+/// How many requests on reserved routes are worked on at once.
 const OWN_REQUESTS_MAX: usize = 512;
-/// How long to leave the system in peace when it has no more connections for us.
+/// The pause after the system has no more connections for us.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// When the server begins to drain, a connection that is new may send its request within this time: to close an accepted connection
-/// would look like a crash.
+/// How long a new connection can still send its request when the server begins to drain. Closing an accepted
+/// connection would look like a crash.
 const YOUNG_WAIT: Duration = Duration::from_millis(250);
 /// How many connections in the system's queue are accepted when the server begins to drain.
 const LAST_MAX: usize = 1024;
-/// How long connections that are cut off may take to end.
+/// How long closed connections can take to end.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 
-/// A body up to this size may stay in memory while its request is answered, and needs no permit.
+/// The largest body that stays in memory without a permit while its request is answered.
 pub const SMALL_BODY_BYTES: usize = 16 * 1024;
 
-/// The body of a response: whole, for nearly everything; a stream, for live events.
+/// The body of a response: whole in most cases, or a stream of live events.
 pub type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
 
 /// An extension of a request that came over TLS.
@@ -67,9 +67,9 @@ pub struct OverTls;
 #[derive(Clone, Copy, Debug)]
 pub struct RequestBegun(pub tokio::time::Instant);
 
-/// What answers the requests that the server reads.
+/// Answers the requests that the server reads.
 pub trait RequestHandler: Send + Sync + 'static {
-    /// The head of a request has arrived.
+    /// Called when the head of a request has arrived.
     fn begin(&self, head: Parts) -> Box<dyn PendingRequest>;
 
     /// Whether there is at most one tenant, so that no tenant can take anything from another.
@@ -79,38 +79,39 @@ pub trait RequestHandler: Send + Sync + 'static {
     fn needs_no_key(&self) -> bool;
 }
 
-/// A request whose head has arrived, and where it goes.
+/// A request whose head has arrived, with its route.
 pub trait PendingRequest: Send + Sync {
-    /// The route, for the log: one of a few words, and nothing that the caller wrote.
+    /// The route for the log: a fixed name, without text of the caller.
     fn route_name(&self) -> &'static str;
 
-    /// Whether it must work however many requests of callers are open.
+    /// Whether the request must work even if many requests of callers are open.
     fn is_reserved(&self) -> bool;
 
-    /// The sender of a request that has not arrived whole, by the key in its head (with an empty `beginning`) or in the beginning of
-    /// its body. A key that is wrong here may be cut off, so it does not count as a wrong key.
+    /// The sender of a request that has not arrived whole: by the key in its head (with an empty `beginning`), or in
+    /// the beginning of its body. A wrong key here can be cut off, so it does not count as a wrong key.
     fn shown_early(&self, beginning: &[u8]) -> Shown;
 
-    /// The body has arrived whole.
+    /// Called when the body has arrived whole.
     fn set_body(&mut self, body: Bytes);
 
     /// Answers the request, which has arrived whole.
     fn answer(&mut self) -> BoxFuture<'_, Response<Body>>;
 
-    /// The response to a request that could not be read or answered, in the form that its body asks for, if that has arrived.
+    /// The response to a request that could not be read or answered, in the format that its body asks for, if that
+    /// has arrived.
     fn refuse(&self, why: RequestError) -> Response<Body>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
-    /// No connection is accepted; open requests are answered.
+    /// No connection is accepted; open requests are still answered.
     Closing,
-    /// Connections that are still open are cut off.
+    /// Open connections are cut off.
     Closed,
 }
 
-/// Clones share it.
+/// The HTTP server. Clones share its state.
 #[derive(Clone)]
 pub struct HttpServer {
     limits: Limits,
@@ -142,7 +143,7 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Who sends the requests of one connection, as far as is known.
+/// What is known about the sender of the requests of one connection.
 #[derive(Clone)]
 struct Peer {
     address: IpAddr,
@@ -151,7 +152,7 @@ struct Peer {
     is_over_tls: bool,
 }
 
-/// A connection is counted as open for as long as this lives, however it ends.
+/// Counts a connection as open until this is dropped.
 struct OpenConnection(Arc<Shared>);
 
 impl OpenConnection {
@@ -208,7 +209,8 @@ impl HttpServer {
         }
     }
 
-    /// Listens until it is dropped or drained. Several may run at once, within the same limits.
+    /// Accepts connections until the future is dropped or the server drains. Several listeners can run at once,
+    /// within the same limits.
     pub async fn serve(self, handler: Arc<dyn RequestHandler>, listener: TcpListener, tls: Option<Tls>) {
         let mut state = self.shared.state.subscribe();
         loop {
@@ -266,8 +268,8 @@ impl HttpServer {
         });
     }
 
-    /// Accepts no connection any more, answers the requests in progress, and returns when all connections have ended. If they take
-    /// longer than `time_limit`, it cuts them off and returns `false`.
+    /// Accepts no more connections, answers the requests in progress, and returns when all connections have ended. If
+    /// they take longer than `time_limit`, it cuts them off and returns `false`.
     pub async fn drain(&self, time_limit: Duration) -> bool {
         let Shared { state, seats, .. } = &*self.shared;
         state.send_if_modified(|state| std::mem::replace(state, State::Closing) == State::Open);
@@ -347,7 +349,7 @@ impl HttpServer {
     }
 }
 
-/// Returns when the server is that far; one that is gone is closed, too.
+/// Waits until the server has reached this state. A dropped server counts as closed.
 async fn reached(state: &mut watch::Receiver<State>, wanted: State) {
     _ = state.wait_for(|now| *now as u8 >= wanted as u8).await.map(drop);
 }

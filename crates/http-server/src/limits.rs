@@ -1,24 +1,24 @@
-//! What a caller may cost, as numbers; and what has come so far.
+//! The limits of a server, and its counters.
 
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A connection beyond them waits until one is closed.
+    /// The most open connections. A further connection waits until one is closed.
     pub connections_max: usize,
-    /// How many requests are worked on at once; a request beyond it is refused at once.
+    /// The most requests at once. A further request is refused at once.
     pub requests_max: usize,
-    /// Of one request: a picture of 2 MiB in base64 must fit.
+    /// The largest body of one request: a picture of 2 MiB in base64 must fit.
     pub body_bytes_max: usize,
-    /// Of all requests together; small ones do not count.
+    /// The most bytes of all bodies together; small bodies do not count.
     pub bodies_bytes_max: usize,
-    /// Of one request, the line with its query included: some providers put the answer into the query.
+    /// The largest head of one request, with its query: some providers put the answer into the query.
     pub head_bytes_max: usize,
-    /// How long a handshake, a head or a body may take to arrive.
+    /// The timeout for a handshake, a head or a body to arrive.
     pub read_wait: Duration,
-    /// How long a caller may take to read on.
+    /// The timeout for a caller that does not read the response.
     pub write_wait: Duration,
-    /// How long a connection may stay open between two requests.
+    /// How long a connection can be idle between two requests.
     pub idle_wait: Duration,
 }
 
@@ -37,16 +37,16 @@ impl Default for Limits {
     }
 }
 
-/// What a server has seen.
+/// The counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub connections_open: u64,
     pub requests: u64,
-    /// Being worked on now.
+    /// Requests in progress.
     pub requests_open: u64,
-    /// Too large, too slow, too many, or broken off.
+    /// Requests that were too large, too slow, too many, or broken off.
     pub turned_away: u64,
     pub failed_handshakes: u64,
-    /// Each is a bug, and hurt one request only.
+    /// Panics while answering. Each is a bug, and affects one request only.
     pub panics: u64,
 }

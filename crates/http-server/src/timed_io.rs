@@ -1,5 +1,5 @@
-//! A stream that knows how long its caller may take: some time to send a head once it has begun, more between two requests, and
-//! some to read on. While a request is being answered, its handler watches the time.
+//! A stream with timeouts for its client: a short one to send a head once it has begun, a longer one between two
+//! requests, and one to read on. While a request is being answered, its handler watches the time.
 
 use super::Limits;
 use std::io::{self, ErrorKind};
@@ -11,27 +11,27 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Where the conversation is. The stream and the handler of its requests share it.
+/// What a connection is doing. The stream and the handler of its requests share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     stage: AtomicU8,
-    /// When the request began that is read or answered now.
+    /// When the current request began.
     begun: Mutex<Instant>,
-    /// Whether the sender has shown a key.
+    /// Whether the client has shown a key.
     is_known: AtomicBool,
 }
 
-/// The caller has just come. A busy machine may read the first bytes only when the time would be up, so the time begins again with
-/// them.
+/// The client has just connected. A busy machine may read the first bytes only when the time is over, so the time
+/// starts again with them.
 const NEW: u8 = 0;
-/// The caller has begun to send a head.
+/// The client has begun to send a head.
 const HEAD: u8 = 1;
 const ANSWERING: u8 = 2;
 const IDLE: u8 = 3;
-/// The body is on its way, or the answer is held back.
+/// The body is arriving, or the response is held back.
 const PAUSED: u8 = 4;
 
 impl Default for Shared {
@@ -44,11 +44,11 @@ impl Default for Shared {
     }
 }
 
-/// How long a connection that has shown no key may stay open between two requests.
+/// How long a connection without a key can be idle between two requests.
 const STRANGER_IDLE_WAIT: Duration = Duration::from_secs(10);
 
 impl Stage {
-    /// The caller is being answered for as long as what this returns lives.
+    /// Marks the request as being answered until the returned value is dropped.
     pub(super) fn begin_answer(&self) -> Answering {
         self.set(ANSWERING);
         Answering(self.clone())
@@ -58,7 +58,7 @@ impl Stage {
         self.0.stage.store(stage, Ordering::Relaxed);
     }
 
-    /// Waits for the caller, or for nothing, in the middle of an answer.
+    /// Waits for `waiting` in the middle of a response, and marks the connection as paused meanwhile.
     pub(super) async fn paused<T>(&self, waiting: impl Future<Output = T>) -> T {
         self.set(PAUSED);
         let waited = waiting.await;
@@ -70,7 +70,7 @@ impl Stage {
         self.now() == IDLE
     }
 
-    /// Whether the body is on its way, or the answer is held back.
+    /// Whether the body is arriving, or the response is held back.
     pub(super) fn is_paused(&self) -> bool {
         self.now() == PAUSED
     }
@@ -87,24 +87,24 @@ impl Stage {
         self.0.is_known.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a head has begun and not ended.
+    /// Whether a head has begun and has not ended.
     pub(super) fn is_in_head(&self) -> bool {
         self.now() == HEAD
     }
 
-    /// Whether the caller has sent nothing yet.
+    /// Whether the client has sent nothing yet.
     pub(super) fn is_new(&self) -> bool {
         self.now() == NEW
     }
 
-    /// When the request began that is read or answered now: the first one of a connection when the connection was
-    /// accepted, each later one with its first byte. One that was sent before its predecessor was answered counts from
+    /// When the current request began: for the first one of a connection, when the connection was accepted; for a
+    /// later one, with its first byte. A request that was sent before the response to the one before it counts from
     /// the beginning of that one.
     pub(super) fn request_begun(&self) -> Instant {
         *self.0.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says whether these are the first words of a head.
+    /// Marks the beginning of a head. Returns whether these are its first bytes.
     fn begin_head(&self) -> bool {
         let is_first = |waiting| {
             self.0.stage.compare_exchange(waiting, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -133,12 +133,12 @@ impl Drop for Answering {
 pub(super) struct TimedIo<S> {
     inner: S,
     stage: Stage,
-    /// The stage that is timed, and when its time is up.
+    /// The stage that is timed; `until` is its end.
     timed: Option<u8>,
     until: Instant,
-    /// Ends then, or earlier: it is not set again for each request, and only checked when it ends.
+    /// A timer that fires at `until` or earlier. It is not reset for each request, and only checked when it fires.
     timer: Pin<Box<Sleep>>,
-    /// Set while the caller does not read on.
+    /// The timer that runs while the client does not read.
     stall: Option<Pin<Box<Sleep>>>,
     read_wait: Duration,
     idle_wait: Duration,
@@ -183,7 +183,7 @@ impl<S> TimedIo<S> {
         Ok(())
     }
 
-    /// Nothing could be written: how long has that been so?
+    /// Checks how long nothing could be written.
     fn check_stall<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,15 +1,14 @@
-//! The certificate that each client gets. It can be replaced while the server runs: open connections keep the old one, new ones get
-//! the new one.
+//! The TLS certificate of the server. It can be replaced while the server runs: open connections keep the old one.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-/// The only protocol that is spoken inside; a client that would rather speak another one must learn that before it does.
+/// The only protocol that the server speaks. A client that prefers another one learns that in the handshake.
 const PROTOCOL: &[u8] = b"http/1.1";
 
-/// Clones share it.
+/// The TLS settings of the server. Clones share them.
 #[derive(Clone)]
 pub struct Tls(Arc<RwLock<Arc<ServerConfig>>>);
 
@@ -25,7 +24,7 @@ impl Tls {
         Self(Arc::new(RwLock::new(with_protocol(config))))
     }
 
-    /// From now on this one is shown.
+    /// Replaces the certificate for new connections.
     pub fn replace(&self, config: Arc<ServerConfig>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = with_protocol(config);
     }

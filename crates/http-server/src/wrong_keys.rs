@@ -1,5 +1,4 @@
-//! Wrong keys: counted, logged, and answered ever more slowly, by the address that they come from. The key itself is kept
-//! nowhere.
+//! Counts and logs wrong keys by address, and answers them more slowly. The key itself is not kept.
 
 use hyper::http::Extensions;
 use std::collections::BTreeMap;
@@ -10,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many wrong keys of one address are answered at once. After that, one is answered in each `PACE`, and
-/// none later than `PAUSE_MAX`: clients of the protocols give up after 5 s.
+/// How many wrong keys of one address are answered at once. After that, one is answered in each `PACE`, and none
+/// later than `PAUSE_MAX`, because clients of the protocols give up after 5 s.
 const FREE: u32 = 3;
 const PACE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(3);
-/// An address that has sent none for so long starts again.
+/// An address without a wrong key for this time starts again.
 const FORGET: Duration = Duration::from_secs(60);
-/// An address is logged no more often than this, or when it has sent ten times as many.
+/// The least time between two log lines for one address, unless its count reaches the next power of ten.
 const LOG_PACE: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 4096;
 
@@ -29,7 +28,7 @@ pub struct WrongKeys {
 
 #[derive(Debug)]
 struct Guesser {
-    /// How many it has sent in all, for the log.
+    /// How many wrong keys this address has sent in all, for the log.
     total: u64,
     count: u32,
     last: Instant,
@@ -44,7 +43,7 @@ impl WrongKeys {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// A wrong key came from this address; says how long its answer waits.
+    /// Counts a wrong key from this address. Returns how long its response waits.
     fn note(&self, address: Option<IpAddr>, now: Instant) -> Duration {
         self.count.fetch_add(1, Ordering::Relaxed);
         let (pause, to_log) = {
@@ -87,17 +86,17 @@ impl WrongKeys {
     }
 }
 
-/// Where an API writes who sent a request, for the server. It stands among the extensions of the request.
+/// An extension of a request in which an API records who sent it.
 pub struct SenderSlot {
     address: Option<IpAddr>,
     found: Mutex<Shown>,
-    /// Called as soon as it is known who sent it: the answer may take long.
+    /// Called as soon as the sender is known, because the response may take long.
     on_shown: OnShown,
 }
 
 type OnShown = Box<dyn Fn(&Shown) + Send + Sync>;
 
-/// What a request showed of its sender.
+/// What a request has shown about its sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Shown {
     #[default]
@@ -105,7 +104,7 @@ pub enum Shown {
     /// The key of this tenant.
     Tenant(String),
     Operator,
-    /// A wrong key: its answer waits so long.
+    /// A wrong key, with the time that its response waits.
     WrongKey(Duration),
 }
 
@@ -140,7 +139,7 @@ impl SenderSlot {
         Self::note(extensions, |_| Shown::Operator);
     }
 
-    /// A key was shown that is not known. No key at all is not a wrong one.
+    /// Records an unknown key. A missing key does not count as wrong.
     pub fn note_wrong(extensions: &Extensions, key: &str, wrong_keys: &WrongKeys) {
         if !key.is_empty() {
             Self::note(extensions, |slot| Shown::WrongKey(wrong_keys.note(slot.address, Instant::now())));
@@ -165,7 +164,7 @@ mod tests {
         assert_eq!(keys.count(), 9);
         assert_eq!(keys.note(here, now + FORGET), Duration::ZERO, "a minute later it may start again");
     }
-    /// Writes down every line of the log that is a warning.
+    /// Collects every line of the log that is a warning.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<String>>>);
 
@@ -198,7 +197,7 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    /// Trap: an attack of a hundred keys in a minute was one line with the count 1.
+    /// Trap: a hundred wrong keys in a minute were one log line with the count 1.
     #[test]
     fn wrong_keys_are_logged_at_each_power_of_ten_with_their_total_and_never_the_key() {
         let (keys, lines) = (WrongKeys::default(), Lines::default());
