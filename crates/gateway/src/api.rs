@@ -1,5 +1,5 @@
-//! What every API gets and returns: a request that was read whole, and a response. An API never sees a socket, a limit or a
-//! certificate.
+//! What every API gets and returns: a request that was read whole, and a response. Sockets, limits and certificates
+//! are the server's part.
 
 use crate::orders::Accepted;
 use crate::route::Route;
@@ -36,14 +36,15 @@ impl ApiRequest {
         Self { head, route, dialect, body: Bytes::new() }
     }
 
-    /// Frees a body that has been read. A small one stays: if the API panics, it shows how the caller wants to be answered.
+    /// Frees a body that has been read. A small body stays: if the API panics, it shows the format that the caller
+    /// wants.
     pub(crate) fn drop_large_body(&mut self) {
         if self.body.len() > SMALL_BODY_BYTES {
             self.body = Bytes::new();
         }
     }
 
-    /// Takes the request out, and leaves its route and its dialect.
+    /// Takes the request out. Its route and dialect stay.
     pub(crate) fn take(&mut self) -> Request<Bytes> {
         let (empty, ()) = Request::new(()).into_parts();
         Request::from_parts(std::mem::replace(&mut self.head, empty), std::mem::take(&mut self.body))
@@ -63,7 +64,7 @@ impl ApiRequest {
     }
 }
 
-/// The W3C `traceparent` as it was sent; empty if there is none. It is not checked here.
+/// The W3C `traceparent` header as it was sent, or an empty text. It is not checked here.
 pub(crate) fn trace_of(headers: &HeaderMap) -> String {
     headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
@@ -79,8 +80,8 @@ pub(crate) fn answer(
     response
 }
 
-/// Tells a caller of another service's protocol what `/v1` says in the body: where this placement's answer comes from, and
-/// whether its idempotency key was used before. Clients of these protocols compare whole bodies, so it goes into headers.
+/// Adds the origin of a placement's answer and the use of its idempotency key as headers. `/v1` has both in the body,
+/// but clients of other protocols compare whole bodies.
 pub(crate) fn with_origin(mut response: Response<Body>, accepted: &Accepted) -> Response<Body> {
     let origin = HeaderValue::from_static(accepted.placed.origin.name());
     response.headers_mut().insert(QUITTANCE_ORIGIN, origin);
@@ -90,7 +91,7 @@ pub(crate) fn with_origin(mut response: Response<Body>, accepted: &Accepted) -> 
     response
 }
 
-/// Tells a caller of another service's protocol how long the answer in this response still lives, which `/v1` says in the body.
+/// Adds the remaining life of the answer as a header. `/v1` has it in the body.
 pub(crate) fn with_remaining_life(mut response: Response<Body>, life: Option<Duration>) -> Response<Body> {
     if let Some(life) = life {
         response.headers_mut().insert(REMAINING_LIFE, HeaderValue::from(life.as_secs()));
@@ -98,7 +99,8 @@ pub(crate) fn with_remaining_life(mut response: Response<Body>, life: Option<Dur
     response
 }
 
-/// Runs a future to its end, also if the caller disconnects or the timeout passes. `None` if the timeout passed, or if it panicked.
+/// Runs a future to its end, even if the caller disconnects or the timeout passes. `None` if the timeout passed or
+/// the future panicked.
 pub async fn carry_out<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
     timeout: Duration,

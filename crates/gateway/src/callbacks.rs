@@ -1,8 +1,8 @@
-//! Callbacks: the provider calls an address of ours by GET or POST. What a genuine call says is on record, or in the spill, before it
-//! gets its 200. Any other call changes nothing.
+//! Callbacks: the provider calls our address by GET or POST. The content of a genuine callback is on record, or in
+//! the spill, before it gets its 200. Any other call changes nothing.
 //!
-//! The answer is 200 for genuine, repeated, late, forged and senseless calls alike, so that a sender cannot learn
-//! which guess came close; only what could not be made safe is a 503, because then the caller should try again.
+//! Genuine, repeated, late, forged and senseless calls all get 200, so that a sender cannot learn which guess was
+//! close. If a callback could not be stored, it gets 503, so that the provider tries again.
 
 use crate::api::{ApiRequest, Body};
 use crate::route::Route;
@@ -20,10 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::TcpListener;
 
-/// What comes before the last segment of every callback address.
+/// The path of every callback address, before its last segment.
 pub const CALLBACK_PATH: &str = "/callback";
 
-/// The API for callbacks, and a server for nodes that have no other API. Clones share both.
+/// The API for callbacks, and a server for nodes that have no other API. Clones share their state.
 #[derive(Clone)]
 pub struct CallbackApi {
     engine: Arc<Engine>,
@@ -44,24 +44,24 @@ impl CallbackApi {
         Self { engine, limits, senseless: Arc::default(), server: HttpServer::new(limits) }
     }
 
-    /// How many calls came to an address of ours with a body that cannot be from the provider.
+    /// How many calls came to a valid callback address with a body that cannot be from the provider.
     #[must_use]
     pub fn senseless(&self) -> u64 {
         self.senseless.load(Ordering::Relaxed)
     }
 
-    /// Accepts no connection, and returns when all requests are answered or their time is up.
+    /// Stops accepting connections, and returns when all requests are answered or their time is over.
     pub async fn close(&self) {
         self.server.drain(self.limits.read_wait).await;
     }
 
-    /// Listens until it is dropped or closed.
+    /// Accepts connections until the future is dropped or the API is closed.
     pub async fn serve(self, listener: TcpListener) {
         self.engine.listens_for_callbacks();
         self.server.clone().serve(Arc::new(self), listener, None).await;
     }
 
-    /// Checks the address (the MAC in its last segment) first, then reads the body and applies what it says.
+    /// Checks the address first (the MAC in its last segment), then reads the body and applies it.
     pub(crate) async fn answer(&self, segment: &str, request: &ApiRequest) -> Response<Body> {
         if request.head.method != Method::GET && request.head.method != Method::POST {
             return empty(StatusCode::METHOD_NOT_ALLOWED);
@@ -83,7 +83,8 @@ impl CallbackApi {
         }
     }
 
-    /// A callback that is refused here should come again, so what it brings then may be old.
+    /// The response to a callback that could not be read. The provider should send it again, so its answer may then
+    /// be old.
     pub(crate) fn refuse(&self, segment: &str, request: &ApiRequest, why: RequestError) -> Response<Body> {
         self.engine.callback_not_answered(segment, request.open_for());
         empty(match why {

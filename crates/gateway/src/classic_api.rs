@@ -1,8 +1,8 @@
-//! The classic API: `in.php`, `res.php` and `solve.php`, exact to the byte, because real clients compare whole bodies. It
-//! translates; what a caller may do and see is decided by the order service.
+//! The classic API: `in.php`, `res.php` and `solve.php`, exact to the byte, because real clients compare whole
+//! bodies. It only translates; the order service decides what a caller may do and see.
 //!
-//! Every response of the protocol has status 200. The worst response to a poll for an order that may be paid for is that it is not
-//! ready.
+//! Every response of the protocol has status 200. For an order that may be paid, the worst response to a poll is "not
+//! ready".
 
 mod actions;
 mod response_format;
@@ -30,9 +30,10 @@ use std::fmt;
 use std::time::Duration;
 pub(crate) use unread_classic::{forbid, refuse_unread};
 
-/// Some clients hang up after five seconds, and an order that is on record by then is not lost.
+/// How long a placement can take. Some clients hang up after five seconds; an order that is on record by then is not
+/// lost.
 const PLACE_WAIT: Duration = Duration::from_secs(4);
-/// How long `solve.php` waits for its answer: most clients and proxies hang up after a minute.
+/// How long `solve.php` waits for its answer. Most clients and proxies hang up after a minute.
 const SOLVE_WAIT: Duration = Duration::from_secs(55);
 
 type ClassicReply = Result<Response<Body>, ClassicRefusal>;
@@ -40,9 +41,9 @@ type ClassicReply = Result<Response<Body>, ClassicRefusal>;
 /// Why a request gets no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClassicRefusal {
-    /// As the protocol spells it: the whole answer to a client that wants plain text.
+    /// The code of the protocol: the whole reply in plain text.
     code: String,
-    /// The true reason in our own words, for a client that reads JSON (`error_text`).
+    /// The true reason in our own words, for clients that read JSON (`error_text`).
     reason: Option<String>,
 }
 
@@ -57,19 +58,19 @@ impl ClassicRefusal {
         Self { reason: Some(reason.to_string()), ..Self::from(code) }
     }
 
-    /// Of an order that has no answer for its caller.
+    /// The refusal for an order without an answer for its caller.
     fn of_outcome(outcome: &Outcome) -> Self {
         Self { reason: codes::reason_of_outcome(outcome), ..Self::from(codes::code_of_outcome(outcome)) }
     }
 }
 
-/// `load.php`: never busy. The load of the provider is not known here.
+/// The reply of `load.php`: never busy, because the load of the provider is not known.
 const LOAD: &str = "<waiting>0</waiting><load>0</load><minbid>0</minbid>\
     <averageRecognitionTime>0</averageRecognitionTime>";
 
 pub(crate) struct ClassicApi {
     orders: OrderService,
-    /// The dialect of callers that choose none, if the operator has set one.
+    /// The dialect of callers that select none, if the operator has set one.
     dialect: Option<Dialect>,
 }
 
@@ -118,7 +119,7 @@ impl ClassicApi {
         response.unwrap_or_else(|why| format.refuse(&why))
     }
 
-    /// In the form, or as other services want it, in the head.
+    /// The caller by its key: in the form, or in the header that other services use.
     fn caller(&self, asked: &ApiRequest, form: &Form) -> Result<Caller, ClassicRefusal> {
         let in_head = || {
             let header = asked.head.headers.get(AUTHORIZATION)?.to_str().ok()?;
@@ -170,7 +171,7 @@ impl ClassicApi {
         placed.map_err(|declined| ClassicRefusal::because(codes::code_of_declined(&declined), &declined))
     }
 
-    /// What an order has come to, and how long its answer still lives.
+    /// The reply with the outcome of an order, and the remaining life of its answer.
     fn answer_with(
         &self,
         seen: &OrderView,
@@ -181,7 +182,7 @@ impl ClassicApi {
         Ok(api::with_remaining_life(response, seen.outcome.remaining_life(self.orders.clock().now())))
     }
 
-    /// A picture, and its answer at once.
+    /// Places an order for a picture and waits for its answer.
     async fn solve(
         &self,
         asked: &ApiRequest,
@@ -203,12 +204,12 @@ impl ClassicApi {
     }
 }
 
-/// Whether a parameter says what is ordered. The others say how to talk, and of those the last one counts.
+/// Whether a parameter changes what is ordered. Of the other parameters, the last value counts.
 fn decides(name: &str) -> bool {
     name == "method" || order_options::field_named(name).is_some() || !method::CONTROL.contains(&name)
 }
 
-/// Takes the fields that are for Quittance itself out of the form.
+/// Takes the fields for Quittance itself out of the form.
 fn take_options(form: &mut Form) -> Result<OptionFields, BadOption> {
     let mut fields = OptionFields::default();
     let names: Vec<String> =
@@ -226,7 +227,7 @@ fn bad_option(bad: BadOption) -> ClassicRefusal {
     ClassicRefusal::because(codes::BAD_PARAMETERS, bad)
 }
 
-/// Some clients upload everything as if it were a file.
+/// The text of a part. Some clients upload every parameter as a file.
 fn as_text(part: &Part) -> String {
     match part {
         Part::Text(text) => text.clone(),
@@ -234,7 +235,7 @@ fn as_text(part: &Part) -> String {
     }
 }
 
-/// A store that is away says nothing about the order, which may be paid for.
+/// The code for an order that could not be read. If the store is down, the order may exist and be paid.
 fn code_of_not_seen(not_seen: &NotSeen) -> ClassicRefusal {
     match not_seen {
         NotSeen::Unknown => codes::UNKNOWN_ID.into(),
@@ -245,7 +246,7 @@ fn code_of_not_seen(not_seen: &NotSeen) -> ClassicRefusal {
     }
 }
 
-/// The codes that `in.php` may answer.
+/// The codes that `in.php` can return.
 fn server_errors() -> String {
     let codes = quittance_protocol::classic::ClassicCodes::of(Dialect::TwoCaptcha.classic_reply());
     let listed = codes.rows().filter(|row| row.place != CodePlace::Poll && !row.is_prefix);

@@ -1,5 +1,5 @@
-//! What the protocols call a refusal: our reasons, in the codes that their clients know. Every API that answers with
-//! codes takes them from here, so the same error has the same name in each.
+//! The codes of our refusals in the protocols. Every API that replies with codes uses this module, so one error has
+//! one code.
 
 mod ending;
 mod own;
@@ -17,27 +17,28 @@ use quittance_ports::StoreError;
 use quittance_protocol::classic::method::BadMethod;
 use std::borrow::Cow;
 
-/// There is no room, or no store, for the moment; every client knows that it should come again.
+/// There is no slot, or no store, at the moment. Every client knows that it should try again.
 pub(crate) const NO_SLOT: &str = "ERROR_NO_SLOT_AVAILABLE";
 /// The code for a task that is not solved yet, as the protocol spells it.
 pub(crate) const NOT_READY: &str = quittance_protocol::classic::code::PENDING[0];
 pub(crate) const BAD_PARAMETERS: &str = "ERROR_BAD_PARAMETERS";
 pub(crate) const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
-/// The deadline was reached while the provider worked on the task. Dialects without such a code call it unsolvable, as their
-/// services do.
+/// The deadline passed while the provider worked on the task. Dialects without this code call the task unsolvable, as
+/// their services do.
 pub(crate) const TIMEOUT: &str = "ERROR_TASK_TIMEOUT";
-/// The account at the provider has no money: to try again at once is for nothing.
+/// The account at the provider has no money. An immediate retry is useless.
 const ZERO_BALANCE: &str = "ERROR_ZERO_BALANCE";
-/// There is no such order, or it is another tenant's.
+/// The order does not exist, or belongs to another tenant.
 pub(crate) const UNKNOWN_ID: &str = "ERROR_WRONG_CAPTCHA_ID";
-/// The record of the order is there and damaged. No service has such a code: a client must neither wait nor buy again.
+/// The record of the order exists and is damaged. No service has such a code: a client must neither wait nor buy
+/// again.
 pub(crate) const DAMAGED: &str = "ERROR_RECORD_DAMAGED";
 pub(crate) const DAMAGED_REASON: &str = "the record of this task is damaged: whether it was paid for is not known; the operator must look (`quittance dead list`)";
 pub(crate) const NO_ID: &str = "ERROR_WRONG_ID_FORMAT";
 pub(crate) const TOO_BIG: &str = "ERROR_TOO_BIG_CAPTCHA_FILESIZE";
 const ZERO_SIZE: &str = "ERROR_ZERO_CAPTCHA_FILESIZE";
 pub(crate) const EXPIRED: &str = "ERROR_TOKEN_EXPIRED";
-/// A host that may not be automated, as CapMonster calls it; the other dialects have no such code.
+/// The host may not be automated. This is CapMonster's code; the other dialects have none.
 pub(crate) const DOMAIN: &str = "ERROR_DOMAIN_NOT_ALLOWED";
 
 pub(crate) const fn code_of_not_known(why: NotKnown) -> &'static str {

@@ -1,5 +1,5 @@
-//! What this node writes, passed on to those that watch: live events, and how many orders each tenant has open. It gets each
-//! commit, keeps no order, and delays no request.
+//! Passes on what this node writes: live events, and the number of open orders of each tenant. It gets each commit,
+//! keeps no order, and delays no request.
 
 use hashbrown::{HashMap, HashSet};
 use quittance_engine::OnCommit;
@@ -9,25 +9,25 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{broadcast, watch};
 
-/// How many events a slow watcher may lag behind before it misses some, and gets their number.
+/// How many events a slow watcher can lag behind. After that it misses some, and gets their number.
 const EVENTS_KEPT: usize = 4096;
 
-/// Make it first: the engine wants its [`on_commit`](Self::on_commit).
+/// Distributes the commits of this node. Create it before the engine, which needs its [`on_commit`](Self::on_commit).
 #[derive(Clone)]
 pub struct CommitFeed {
     events: broadcast::Sender<Arc<Order>>,
-    /// The open orders of those tenants who have a limit; bounded by those limits.
+    /// The open orders of tenants with a limit. The limits bound its size.
     open: Arc<Mutex<HashMap<String, HashSet<Key>>>>,
     reserved: Arc<Reserved>,
     traces: Option<Traces>,
     latencies: Arc<Latencies>,
 }
 
-/// Places that are kept for orders that are being placed.
+/// Places that are reserved for orders that are being placed.
 #[derive(Debug, Default)]
 struct Reserved {
     by_tenant: Mutex<HashMap<String, usize>>,
-    /// Sent to when a place is given back.
+    /// Notified when a place is given back.
     given_back: watch::Sender<()>,
 }
 
@@ -52,7 +52,7 @@ impl Drop for PlaceReservation {
     }
 }
 
-/// What is found by a placement that needs a place among its tenant's open orders.
+/// The result for a placement that needs a place among its tenant's open orders.
 #[derive(Debug)]
 pub(crate) enum OpenPlace {
     Reserved(PlaceReservation),
@@ -60,8 +60,8 @@ pub(crate) enum OpenPlace {
     Full {
         open: usize,
     },
-    /// The last places are kept for placements that are under way, of which some may come to nothing. This is notified when one
-    /// of them has ended.
+    /// The last places are reserved for placements in progress, and some of these may fail. The receiver is notified
+    /// when one has ended.
     Contested(watch::Receiver<()>),
 }
 
@@ -72,7 +72,7 @@ impl fmt::Debug for CommitFeed {
 }
 
 impl CommitFeed {
-    /// `limited`: the tenants whose open orders are to be counted.
+    /// A feed that counts the open orders of the `limited` tenants.
     #[must_use]
     pub fn new(limited: impl IntoIterator<Item = String>) -> Self {
         let open = limited.into_iter().map(|name| (name, HashSet::new())).collect();
@@ -103,7 +103,7 @@ impl CommitFeed {
         Arc::new(move |order| commit_feed.note(order))
     }
 
-    /// An order was written.
+    /// Records a commit of an order.
     pub fn note(&self, order: &Arc<Order>) {
         if let Some(open) = self.open().get_mut(&order.terms.tenant) {
             if is_counted(order) {
@@ -125,7 +125,7 @@ impl CommitFeed {
         }
     }
 
-    /// Times from placement to answer of the orders solved at this node.
+    /// Times from placement to answer of the orders that were solved at this node.
     #[must_use]
     pub fn latencies(&self) -> &Arc<Latencies> {
         &self.latencies
@@ -136,13 +136,14 @@ impl CommitFeed {
         self.open().keys().cloned().collect()
     }
 
-    /// The open orders of one tenant that are counted, as far as this node knows.
+    /// The counted open orders of one tenant, as far as this node knows.
     pub(crate) fn counted_of(&self, tenant: &str) -> HashSet<Key> {
         self.open().get(tenant).cloned().unwrap_or_default()
     }
 
-    /// What the store says is open of one tenant, against what was counted before it was asked: other nodes begin and end orders
-    /// without a notice. What this node wrote meanwhile is in neither, and stays as it is.
+    /// Corrects the open orders of one tenant by what the store has `found`, because other nodes begin and end orders
+    /// without a notice. `before` is what was counted before the read. What this node wrote since then is in neither,
+    /// and stays.
     pub(crate) fn recount_of(&self, tenant: &str, before: &HashSet<Key>, found: &HashSet<Key>) {
         if let Some(counted) = self.open().get_mut(tenant) {
             counted.retain(|key| found.contains(key) || !before.contains(key));
@@ -150,8 +151,8 @@ impl CommitFeed {
         }
     }
 
-    /// Keeps a place among this tenant's open orders for one that is about to be placed, unless there are as many as `most`: two
-    /// placements at the same moment must not both get the last place.
+    /// Reserves a place for an order that is about to be placed, unless the tenant has `most` already. Two placements
+    /// at the same moment must not both get the last place.
     pub(crate) fn reserve(&self, tenant: &str, most: usize) -> OpenPlace {
         let Reserved { by_tenant, given_back } = &*self.reserved;
         let given_back = given_back.subscribe();
@@ -188,7 +189,7 @@ impl CommitFeed {
     }
 }
 
-/// Whether this write only records that the answer has reached a caller: all before it has been passed on already.
+/// Whether this write only records that a caller got the answer. Everything before was passed on already.
 fn is_collection(order: &Order) -> bool {
     let last = order.timeline.entries.last().map(|entry| &entry.event);
     match &order.phase {
@@ -204,7 +205,7 @@ fn is_collection(order: &Order) -> bool {
     }
 }
 
-/// Whether it counts against what its tenant may have open. An order that fills a pool was not placed by the tenant.
+/// Whether the order counts towards its tenant's limit. An order that fills a pool was not placed by the tenant.
 pub(crate) fn is_counted(order: &Order) -> bool {
     order.is_awaited() && order.terms.slot.is_none()
 }
@@ -213,7 +214,7 @@ pub(crate) fn is_counted(order: &Order) -> bool {
 mod tests {
     use super::*;
 
-    /// A placement under way may come to nothing, or only join: the next one must not be refused for it.
+    /// Trap: a placement in progress can fail or only join, so the next one must not be refused because of it.
     #[tokio::test]
     async fn a_place_that_is_kept_for_a_placement_under_way_is_waited_for_and_not_refused() {
         let commit_feed = CommitFeed::new(["anna".to_owned()]);

@@ -1,5 +1,5 @@
-//! Where a list goes on, as its reader sees it: opaque, and good only for the list that it was given out for. It holds the key of
-//! an order, which is for this process only, and no caller may make one up.
+//! Cursors of lists, as callers see them: opaque, and valid only for the list that they were made for. A cursor holds
+//! the key of an order, which callers must not see, and cannot be forged.
 
 use hmac::{Hmac, KeyInit, Mac};
 use quittance_lifecycle::Key;
@@ -10,12 +10,12 @@ use subtle::ConstantTimeEq;
 const MAC_BYTES: usize = 16;
 const CURSOR_BYTES: usize = MAC_BYTES + 32;
 
-/// The cursors of this list.
+/// Makes and reads the cursors of one list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CursorOf<'a>(pub(crate) Which<'a>);
 
 impl CursorOf<'_> {
-    /// The MAC is the nonce, too: another key has another mask.
+    /// Encrypts and signs a key. The MAC is also the nonce, so each key has its own mask.
     pub(crate) fn seal(self, root: &[u8; 32], key: &Key) -> String {
         let mac = self.mac(root, key);
         let masked = masked(root, &mac, key);

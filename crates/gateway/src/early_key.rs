@@ -1,12 +1,12 @@
-//! The key of a request that has not arrived whole.
+//! Finds the key of a request that has not arrived whole.
 
 use crate::tenant::KEY_BYTES;
 
-/// How far a key may be from its name: `"clientKey" : "`, or the blank line in a form of several parts.
+/// The most bytes between a key and its name: `"clientKey" : "`, or the blank line in a multipart form.
 const NAME_DISTANCE_MAX: usize = 8;
 
-/// The first key in the beginning of a query or a body, whatever the body's format: as many letters and digits as a key has, behind a
-/// name that ends in `key`.
+/// The first key in the beginning of a query or a body of any format: a run of letters and digits with the length of
+/// a key, after a name that ends in `key`.
 pub(crate) fn early_key(beginning: &[u8]) -> Option<&str> {
     let mut from = 0;
     for run in beginning.split(|byte| !byte.is_ascii_alphanumeric()) {

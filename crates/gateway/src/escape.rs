@@ -1,10 +1,10 @@
-//! Text from outside, where a person may see it raw: characters that move a cursor, ring a bell or turn the direction of writing
-//! around are written as their number.
+//! Escapes text from outside where a person may see it raw: characters that move the cursor, ring a bell or reverse
+//! the writing direction become their number.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character does more than stand there.
+/// Whether a character does more than show itself.
 #[must_use]
 fn is_odd(c: char) -> bool {
     c.is_control()
@@ -14,7 +14,7 @@ fn is_odd(c: char) -> bool {
         )
 }
 
-/// Text from outside without control characters: nothing in it moves the cursor.
+/// The text with its control characters escaped, so that it cannot move the cursor.
 #[must_use]
 pub fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -24,7 +24,7 @@ pub fn harmless(text: &str) -> String {
     shown
 }
 
-/// A JSON text with every such character escaped: it reads as the same JSON.
+/// A JSON text with such characters escaped. Its value stays the same.
 #[must_use]
 pub fn plain_json(text: &str) -> Cow<'_, str> {
     if !text.contains(is_odd) {

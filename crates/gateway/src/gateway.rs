@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 
 pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The code of a request from another site, for clients that read only codes.
+/// The code for a request from another site, for clients that read only codes.
 const NOT_LET_IN: &str = "ERROR_IP_NOT_ALLOWED";
 
 /// The response at an unknown path.
@@ -48,7 +48,7 @@ pub struct GatewaySettings {
     pub hosts: Vec<HostPattern>,
 }
 
-/// A file of the page at a path, for a method and headers; `None` if there is nothing.
+/// Serves a file of the page at a path, for a method and headers. `None` if there is no file.
 pub type PageHandler = fn(&Method, &str, &HeaderMap) -> Option<Response<Full<Bytes>>>;
 
 /// What another crate adds to the gateway.
@@ -65,7 +65,7 @@ impl Default for Mount {
     }
 }
 
-/// Clones share it.
+/// The gateway. Clones share its state.
 #[derive(Clone)]
 pub struct Gateway {
     apis: Arc<Apis>,
@@ -116,13 +116,14 @@ impl Gateway {
         Self { apis: Arc::new(apis), server: HttpServer::new(limits) }
     }
 
-    /// Listens until it is dropped or drained. Several may run at once, within the same limits.
+    /// Accepts connections until the future is dropped or drained. Several listeners can run at once, within the same
+    /// limits.
     pub fn serve(&self, listener: TcpListener, tls: Option<Tls>) -> impl Future<Output = ()> + Send + use<> {
         self.apis.orders.engine().listens_for_callbacks();
         self.server.clone().serve(Arc::new(self.clone()), listener, tls)
     }
 
-    /// A request without a socket: a command gets the same response as from the daemon.
+    /// Answers a request without a socket: a command gets the same response as from the daemon.
     pub async fn ask(&self, request: Request<Bytes>) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
         let (head, body) = request.into_parts();
         let request = ApiRequest { body, ..ApiRequest::new(head) };
@@ -138,8 +139,8 @@ impl Gateway {
         self.apis.ready.store(is_ready, Ordering::Relaxed);
     }
 
-    /// Accepts no new connections and answers the requests in progress; a request that waits for an answer gets the pending order at
-    /// once. Returns whether all requests were answered, or some were cut off.
+    /// Stops accepting connections and answers the requests in progress. A request that waits for an answer gets the
+    /// pending order at once. Returns whether all requests were answered; if not, some were cut off.
     pub async fn drain(&self, timeout: Duration) -> bool {
         self.set_ready(false);
         self.apis.orders.stop_waiting();
@@ -191,8 +192,8 @@ impl RoutedRequest {
         }
     }
 
-    /// Why a request may come from a web page of another site. Without keys, such a page must not be able to act for the person who
-    /// uses the browser.
+    /// Why a request is refused, if it may come from a web page of another site. Without keys, such a page must not
+    /// act for the user of the browser.
     fn cross_site(&self) -> Option<String> {
         let Self { apis, request } = self;
         let reach = match request.route {

@@ -1,5 +1,5 @@
-//! Which key an id stands for, as far as this node remembers. An id follows from its key, so what is remembered is never
-//! out of date; what is forgotten is found in the store.
+//! Remembers the keys of ids on this node. An id is derived from its key, so an entry is never out of date. A
+//! forgotten entry is found in the store.
 
 use crate::order_id::OrderId;
 use hashbrown::{Equivalent, HashMap};
@@ -7,10 +7,10 @@ use quittance_lifecycle::Key;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const STOCKS: usize = 64;
-/// How many names each stock holds; when it is full, it is emptied, and the names are found again as they are needed.
+/// The most ids in each part of the cache. A full part is emptied.
 const NAMES_MAX: usize = 4096;
 
-/// Whose it is and its number: a name that is looked up without being copied.
+/// An id and its tenant, for lookups without a copy.
 #[derive(Hash)]
 struct Name<'a>(u64, &'a str);
 
@@ -20,7 +20,7 @@ impl Equivalent<(u64, String)> for Name<'_> {
     }
 }
 
-/// Two keys under one id are remembered as none: the store then shows that there are two.
+/// One part of the cache. Two keys with one id are kept as `None`, so that the store is read.
 type StockPlace = HashMap<(u64, String), Option<Key>>;
 
 #[derive(Debug)]

@@ -1,8 +1,8 @@
-//! The JSON API: `createTask`, `getTaskResult` and what belongs to them, in the dialects of four providers. It translates;
-//! what a caller may do and see is decided by the order service.
+//! The JSON API: `createTask`, `getTaskResult` and related methods, in the dialects of four providers. It only
+//! translates; the order service decides what a caller may do and see.
 //!
-//! Every answer of the protocol, an error as well, goes out with status 200. One provider sends its errors with 400 and
-//! 401; its clients read the same JSON at any status, while many a client of the others reads none beside a 200.
+//! Every reply of the protocol has status 200, errors too. One provider sends errors with 400 and 401; its clients
+//! read JSON at any status. Many clients of the others read only a 200.
 
 mod body;
 mod dialect_guess;
@@ -28,18 +28,18 @@ use quittance_protocol::Dialect;
 use quittance_protocol::json::{self, FinishedTask, Statistic, TaskId};
 use std::time::Duration;
 
-/// How long a client waits for a store that is slow: some hang up after five seconds, and take their task for lost.
+/// How long a placement can take: some clients hang up after five seconds, and assume that their task is lost.
 const PLACE_WAIT: Duration = Duration::from_secs(4);
 const LOOK_WAIT: Duration = Duration::from_secs(3);
-/// How long `createTask` waits where its dialect answers with the solution.
+/// How long `createTask` waits in dialects in which it returns the solution.
 const SOLVE_WAIT: Duration = Duration::from_secs(30);
 
-/// The address of the caller is not on record. Clients want the field.
+/// A placeholder for the caller's address, which is not on record. Clients need the field.
 const NO_ADDRESS: &str = "0.0.0.0";
 
 pub(crate) struct JsonApi {
     orders: OrderService,
-    /// The dialect of callers that choose none, if the operator has set one.
+    /// The dialect of callers that select none, if the operator has set one.
     dialect: Option<Dialect>,
 }
 
@@ -115,7 +115,7 @@ impl JsonApi {
         body.map(in_json)
     }
 
-    /// A gateway without tenants accepts any key: clients cannot send none.
+    /// The caller by its key. A gateway without tenants accepts any key, because clients must send one.
     fn caller(&self, key: &str) -> Option<Caller> {
         let tenants = self.orders.tenants();
         match tenants.local() {
@@ -124,7 +124,8 @@ impl JsonApi {
         }
     }
 
-    /// The dialect in the path, of the tenant, or of the gateway, whichever is set first; else the one that the request looks like.
+    /// The first dialect that is set in the path, by the tenant, or by the gateway; else the one that the request
+    /// looks like.
     fn dialect(&self, request: &ApiRequest, body: &TaskRequest, caller: Option<&Caller>) -> Dialect {
         speaks_json(request.dialect)
             .or_else(|| speaks_json(caller?.tenant.settings.dialect))
@@ -134,7 +135,8 @@ impl JsonApi {
 
     // ---- placing -------------------------------------------------------------------------------------------
 
-    /// `is_held`: clients of this dialect take the solution of such a task from here, and ask no more.
+    /// Places an order. `is_held` means that clients of this dialect expect the solution in this reply and do not
+    /// poll.
     async fn create(
         &self,
         dialect: Dialect,
@@ -204,7 +206,7 @@ impl JsonApi {
         }
     }
 
-    /// A task that is done, and how long its answer still lives.
+    /// The reply with a finished task, and the remaining life of its answer.
     fn finished(&self, dialect: Dialect, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
         let body = finished_task(dialect, id, order, answer, SentAs::Response);
         api::with_remaining_life(in_json(body), answer.remaining_life(self.orders.clock().now()))
@@ -212,7 +214,7 @@ impl JsonApi {
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
-    /// A balance that is not known is not 0: a client would stop for lack of money.
+    /// The balance. If it is not known, the reply is an error: with 0 a client would stop.
     async fn balance(&self, dialect: Dialect, caller: &Caller) -> Result<String, JsonError> {
         let known = self.orders.balance_for(caller).await;
         known.map(|balance| json::balance(dialect.json_reply(), balance.0)).ok_or(JsonError::BalanceNotKnown)
@@ -239,7 +241,7 @@ fn in_json(body: String) -> Response<Body> {
     api::answer(StatusCode::OK, "application/json", body)
 }
 
-/// The dialect, if its service speaks the JSON protocol.
+/// The dialect, if its service uses the JSON protocol.
 fn speaks_json(dialect: Option<Dialect>) -> Option<Dialect> {
     dialect.filter(|dialect| dialect.json().is_some())
 }
@@ -272,7 +274,7 @@ fn finished_task(dialect: Dialect, id: OrderId, order: &Order, answer: &Answer, 
     }
 }
 
-/// What a webhook sends when a task has ended.
+/// The body of a webhook for a task that has ended.
 pub(crate) fn webhook_body(dialect: Dialect, order: &Order, id: OrderId, outcome: &Outcome) -> String {
     if let Outcome::Answered(answer) = outcome {
         return finished_task(dialect, id, order, answer, SentAs::Webhook);

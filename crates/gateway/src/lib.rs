@@ -1,5 +1,5 @@
-//! What comes in over HTTP, from callers and providers. Each API translates its protocol into requests of the order service, which
-//! decides what a caller may do and see.
+//! The HTTP side of Quittance, for callers and providers. Each API translates its protocol into requests to the order
+//! service, which decides what a caller may do and see.
 #![forbid(unsafe_code)]
 
 mod api;

@@ -1,16 +1,16 @@
-//! A log line that is worth reading once, and would drown the log if each request wrote it.
+//! Log lines that are written once, because one for each request would flood the log.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// How many different lines are remembered; those beyond are not written.
+/// How many different lines are remembered. Further lines are not written.
 const LINES_MAX: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(crate) struct LogOnce(Mutex<BTreeSet<String>>);
 
 impl LogOnce {
-    /// Whether this line has not been written before.
+    /// Whether this line was not written before.
     pub(crate) fn is_first(&self, line: &str) -> bool {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.len() < LINES_MAX && seen.insert(line.to_owned())

@@ -1,17 +1,17 @@
-//! The ids that clients see: decimal, at most 2^53, the same in every API and on every node, because they follow from
-//! the order's key. Nothing is stored for them, and a caller that places the same order again gets the same id.
+//! The ids that clients see: decimal, at most 2^53, and equal in every API and on every node, because they are
+//! derived from the order's key. They are not stored, and placing the same order again gives the same id.
 
 use quittance_lifecycle::{Key, KeyHead, Origin};
 use std::fmt;
 use std::str::FromStr;
 
-/// What clients call an order.
+/// The id of an order, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderId(u64);
 
 impl OrderId {
-    /// An answer from the stock stands under the order that brought it. The caller that took it has another id than the caller that
-    /// had placed that order, so that neither can read what is the other's.
+    /// The id of an order. An answer from the stock is stored under the order that bought it. The caller that took it
+    /// has another id than the caller that placed that order, so that neither can read the other's.
     #[must_use]
     pub fn new(key: &Key, is_from_stock: bool) -> Self {
         Self((key.head().bits() << 1 | u64::from(is_from_stock)) + 1)
@@ -57,7 +57,7 @@ pub struct NotAnId;
 impl FromStr for OrderId {
     type Err = NotAnId;
 
-    /// Exactly as we write it: no sign, no space, no zero in front.
+    /// Accepts only what we write ourselves: no sign, no space, no leading zero.
     fn from_str(text: &str) -> Result<Self, NotAnId> {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
         let number = is_plain.then(|| text.parse().ok()).flatten();

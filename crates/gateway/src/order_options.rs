@@ -1,6 +1,6 @@
-//! The fields of a request that are for Quittance itself: which job it is, how long it may take, and how fresh and how shared
-//! its answer may be. Both protocols of other services read them here, so a field means the same on each. None of them goes
-//! to a provider: all are on the catalogue's list of [control fields](quittance_protocol::kinds::CONTROL).
+//! The fields of a request for Quittance itself: which job it is, how long it can take, and how fresh and how shared
+//! its answer can be. Both foreign protocols read them here, so a field has one meaning. No provider gets them: all
+//! are on the catalog's list of [control fields](quittance_protocol::kinds::CONTROL).
 
 use crate::api::trace_of;
 use hyper::HeaderMap;
@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// A client that gets an id, and not the answer itself, first polls after 5 to 15 seconds. An answer must still be good then.
+/// The life that an answer must have for a client that gets an id and not the answer itself. Such a client first
+/// polls after 5 to 15 seconds.
 const COLLECTED_IN: Duration = Duration::from_secs(15);
 const HEADER: &str = "idempotency-key";
 const KEY: &str = "idempotency_key";
-/// How long an order may take, in seconds.
+/// The range of `deadline_s`, in seconds.
 const DEADLINE_S: RangeInclusive<u64> = 1..=TIMEOUT_MAX.as_secs();
-/// How much life its answer must have; no answer that expires lives longer than a day.
+/// The range of `min_life_s`. No answer that expires lives longer than a day.
 const MIN_LIFE_S: RangeInclusive<u64> = 0..=86_400;
 
 /// What is wrong with one of the fields.
@@ -55,7 +56,7 @@ pub(crate) enum BadOption {
     TwoSpellings { one: String, other: String },
 }
 
-/// Refuses a name that is nearly one of ours.
+/// Refuses a name that is probably a misspelt field of ours.
 pub(crate) fn check_not_misspelt(name: &str) -> Result<(), BadOption> {
     match order_field_meant(name) {
         Some(meant) => Err(BadOption::Misspelt { field: name.to_owned(), meant }),
@@ -63,13 +64,13 @@ pub(crate) fn check_not_misspelt(name: &str) -> Result<(), BadOption> {
     }
 }
 
-/// The fields of ours that a request has, each with the name that the client wrote.
+/// The fields of ours in a request, each with the name that the client wrote.
 #[derive(Debug, Default)]
 pub(crate) struct OptionFields(BTreeMap<&'static str, (String, String)>);
 
 impl OptionFields {
-    /// Adds a field if it is one of ours, and says whether it is. A second one must say the same; an empty text is how clients of
-    /// both protocols write what they do not set, except of a key.
+    /// Adds a field if it is one of ours, and returns whether it is. Two values of one field must be equal. An empty
+    /// value means "not set", as clients of both protocols write it, except for the key.
     pub(crate) fn add(
         &mut self,
         name: &str,
@@ -94,7 +95,7 @@ impl OptionFields {
     }
 }
 
-/// The key in the header, if there is one.
+/// The idempotency key in the header, if there is one.
 pub(crate) fn key_in_header(headers: &HeaderMap) -> Result<Option<String>, BadOption> {
     let mut given = headers.get_all(HEADER).iter();
     let Some(key) = given.next() else { return Ok(None) };
@@ -114,7 +115,7 @@ fn checked_key(key: &[u8]) -> Result<String, BadOption> {
 }
 
 impl OptionFields {
-    /// The order without its parameters, for a client that comes back for the answer.
+    /// The order without its parameters, for a client that polls for its answer later.
     pub(crate) fn draft(&self, headers: &HeaderMap) -> Result<Draft, BadOption> {
         let is_set = |field| self.get(field).is_some_and(|(_, text)| is_yes(text));
         let is_fresh_wanted = is_set("nocache");
@@ -143,7 +144,7 @@ impl OptionFields {
     }
 }
 
-/// The key that a request gives in its header, in a field, or in both.
+/// The idempotency key of a request: in its header, in a field, or in both.
 pub(crate) fn one_key(
     in_header: Option<String>,
     in_field: Option<String>,
@@ -162,7 +163,7 @@ fn seconds(field: &str, text: &str, range: &RangeInclusive<u64>) -> Result<Durat
         .ok_or_else(|| BadOption::Seconds { field: field.to_owned(), least, most })
 }
 
-/// Whether a switch is on, read as in both protocols: empty, `0` and `false` are off.
+/// Whether a switch is on: empty, `0` and `false` are off, as in both protocols.
 fn is_yes(text: &str) -> bool {
     let text = text.trim();
     !matches!(text, "" | "0") && !text.eq_ignore_ascii_case("false")

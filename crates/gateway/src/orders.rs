@@ -1,4 +1,4 @@
-//! The order service behind all APIs. An API only translates: what a caller may do, get and see is decided here, once.
+//! The order service behind all APIs. An API only translates: this service decides what a caller may do, get and see.
 
 mod reading;
 mod reuse;
@@ -34,31 +34,31 @@ use tokio::sync::watch;
 
 /// How many orders are read from the store at once, to find those of one tenant.
 const PAGE: usize = 256;
-/// How many pages one listing may read before it says "go on from here".
+/// How many pages one listing can read before it returns a cursor.
 const PAGES_MAX: usize = 8;
-/// How often the open orders of tenants with a limit are counted again where other nodes work on the same orders.
+/// How often the open orders of tenants with a limit are counted again, if other nodes work on the same orders.
 const COUNT_SPAN: Duration = Duration::from_secs(10);
 
-/// What a caller requests. Every API makes one.
+/// An order request of a caller. Every API makes one.
 #[derive(Clone, Debug, Default)]
 pub struct OrderRequest {
     pub kind: String,
     /// What the engine gets. The order service sets the tenant.
     pub draft: Draft,
-    /// The webhook to call when the order has ended, and the form of the call.
+    /// The webhook to call when the order has ended, and its format.
     pub webhook: Option<(String, WebhookFormat)>,
-    /// Whether an order that is in flight already is a conflict, rather than one to join.
+    /// Whether an equal order in flight is a conflict. If not, the request joins it.
     pub is_strict: bool,
 }
 
-/// An order that is on record: whatever happens now, it is carried out.
+/// An order that is on record, so it will be carried out.
 #[derive(Clone, Debug)]
 pub struct Accepted {
     pub id: OrderId,
     pub placed: PlacedOrder,
     /// Whether the caller gave an idempotency key.
     pub is_keyed: bool,
-    /// The parent in a trace of the answer, if the caller gets it now.
+    /// The parent span for the trace of the answer, if the caller gets it now.
     pub above: Option<TraceParent>,
 }
 
@@ -70,7 +70,7 @@ impl Accepted {
     }
 }
 
-/// Why nothing was accepted.
+/// Why an order was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum Declined {
     #[error(transparent)]
@@ -89,7 +89,7 @@ pub enum Declined {
     TooManyWebhooks,
     #[error("the order under this idempotency key is still in flight")]
     InFlight { id: OrderId },
-    /// The order may be on record nevertheless.
+    /// The order may still be on record.
     #[error("the gateway's store does not answer in time: send it again")]
     TimedOut,
 }
@@ -105,7 +105,7 @@ fn not_for_you(why: &NotAllowed) -> String {
     }
 }
 
-/// What an order has for its caller now. The order is as it was read.
+/// The state of an order for its caller, with the order as it was read.
 #[derive(Clone, Debug)]
 pub struct OrderView {
     pub order: Arc<Order>,
@@ -114,14 +114,14 @@ pub struct OrderView {
 
 #[derive(Debug, thiserror::Error)]
 pub enum NotSeen {
-    /// There is no such order, or it belongs to another tenant. A caller cannot learn which.
+    /// The order does not exist, or belongs to another tenant. A caller cannot learn which.
     #[error("there is no such order")]
     Unknown,
     #[error("the store is not available for the moment")]
     StoreAway(#[source] StoreError),
 }
 
-/// What became of a report.
+/// The outcome of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
     Recorded,
@@ -146,13 +146,13 @@ struct Inner {
     webhooks: Webhooks,
     logged: LogOnce,
     shared: SharedSingleUse,
-    /// Whether the node is ending, so that no request waits for an answer.
+    /// Whether the node is stopping, so that no request waits for an answer.
     is_closing: watch::Sender<bool>,
-    /// Seats for requests that wait for an order.
+    /// Slots for requests that wait for an order.
     waits: TenantPermits,
     streams: Streams,
     wrong_keys: WrongKeys,
-    /// Set where other nodes accept orders into the same store.
+    /// Set if other nodes accept orders into the same store.
     quotas: Option<Quotas>,
 }
 
@@ -211,7 +211,7 @@ impl OrderService {
         self.inner.engine.clock()
     }
 
-    /// Counts the open orders of those tenants who have a limit, also those that other nodes or an earlier process began.
+    /// Counts the open orders of tenants with a limit, including those of other nodes and of earlier processes.
     pub async fn count_open(&self) -> Result<(), StoreError> {
         for tenant in self.inner.commit_feed.limited() {
             self.count_open_of(&tenant, usize::MAX).await?;
@@ -219,8 +219,8 @@ impl OrderService {
         Ok(())
     }
 
-    /// Counts the open orders again and again, until the future is dropped. It is for a node that shares its
-    /// store: other nodes begin and end orders, and this node gets no notice of that.
+    /// Counts the open orders again and again, until the future is dropped. It is for a node that shares its store:
+    /// other nodes begin and end orders without a notice.
     pub async fn keep_counting(self) {
         loop {
             tokio::time::sleep(COUNT_SPAN).await;
@@ -229,19 +229,19 @@ impl OrderService {
         }
     }
 
-    /// Ends every wait for an answer, now and from now on: each caller gets its order as pending. Another node,
-    /// or the next process, has the answer for it.
+    /// Ends every wait for an answer, now and later: each caller gets its order as pending. Another node, or the next
+    /// process, will have the answer.
     pub fn stop_waiting(&self) {
         self.inner.is_closing.send_replace(true);
     }
 
-    /// Whether the node is ending, so that no wait is carried to its end.
+    /// Whether the node is stopping, so that waits end early.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         *self.inner.is_closing.borrow()
     }
 
-    /// Returns when the node is ending.
+    /// Returns when the node is stopping.
     pub async fn closing(&self) {
         // The sender lives as long as this service.
         _ = self.inner.is_closing.subscribe().wait_for(|is_closing| *is_closing).await;
@@ -261,8 +261,8 @@ impl OrderService {
 
     // ---- placing -------------------------------------------------------------------------------------------
 
-    /// Accepts an order, or joins the one that is there. It is durable when this returns. The placement goes on to its end if the caller
-    /// disconnects or the timeout passes.
+    /// Accepts an order, or joins an equal one. The order is durable when this returns. The placement continues if
+    /// the caller disconnects or the timeout passes.
     pub async fn place(
         &self,
         caller: Caller,
@@ -289,7 +289,8 @@ impl OrderService {
         carry_out(placing, timeout).await.unwrap_or(Err(Declined::TimedOut))
     }
 
-    /// Clients show their users at most a code, so the reason must be in the log: once for each tenant and reason.
+    /// Logs a refusal once for each tenant and reason. Clients show their users at most a code, so the reason must be
+    /// in the log.
     fn log_refusal(&self, caller: &Caller, kind: &str, declined: &Declined) {
         let tenant = caller.tenant.name();
         let line = match declined {
@@ -353,7 +354,7 @@ impl OrderService {
         engine.check_for(&kind, draft, targets).map_err(Declined::HostNotForYou)
     }
 
-    /// Whether orders of this tenant could ever use what a pool is to keep for it.
+    /// Checks whether orders of this tenant can use the answers of a pool.
     pub fn check_for(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
         let meant = self.inner.engine.meaning(kind, &draft.params).map_err(PlaceError::BadRequest)?;
         let Some((kind, params)) = meant else {
@@ -373,7 +374,7 @@ impl OrderService {
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
-    /// Cancels an order. Returns whether that changed anything.
+    /// Cancels an order. Returns whether the order changed.
     pub async fn cancel(&self, caller: &Caller, id: OrderId) -> Result<bool, NotSeen> {
         let order = self.find(caller, id).await?;
         let applied = self.inner.engine.cancel(&order.key).await.map_err(NotSeen::StoreAway)?;
@@ -396,7 +397,7 @@ impl OrderService {
         })
     }
 
-    /// Reports as [`report`](Self::report) does, to the end also if the caller disconnects. `None` if the timeout passes.
+    /// Reports like [`report`](Self::report), and continues if the caller disconnects. `None` if the timeout passes.
     pub(crate) async fn report_within(
         &self,
         caller: Caller,
@@ -408,8 +409,8 @@ impl OrderService {
         carry_out(async move { orders.report(&caller, id, is_good).await }, timeout).await
     }
 
-    /// The usage of these days, both included, of all nodes. Amounts in another currency than the node's
-    /// count as not known.
+    /// The usage of all nodes for these days, both included. Amounts in another currency than the node's count as
+    /// unknown.
     pub async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         Ok(in_currency(self.all_usage(from, to).await?, self.engine().currency()))
     }

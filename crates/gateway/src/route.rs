@@ -1,12 +1,12 @@
-//! Where a request goes. A path is parsed here, once, and every later step gets the value.
+//! The routes of requests. A path is parsed here, once, and every later step gets the value.
 
 use quittance_protocol::Dialect;
 use quittance_protocol::json::{Statistic, reply};
 
-/// Path of the page for people.
+/// The path of the page for people.
 pub const PAGE_PATH: &str = "/page/";
 
-/// What a path leads to.
+/// The route of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Classic(ClassicPage),
@@ -15,9 +15,9 @@ pub(crate) enum Route {
     Callback(String),
     /// The native API. Its own router finds the endpoint, and knows the methods of each.
     V1,
-    /// Endpoints of the native API that must work however many other requests are open: health, metrics, `/v1/admin`.
+    /// Endpoints of the native API that must work even if many requests are open: health, metrics, `/v1/admin`.
     Operator,
-    /// The page for people, or `/`: the path of a file.
+    /// The page for people, or `/`, with the path of a file.
     Page(String),
     Unknown,
 }
@@ -46,14 +46,14 @@ pub(crate) enum JsonMethod {
     Statistic(Statistic),
     /// Returns the body.
     Test,
-    /// Written as a method of the protocol (`getAppStats`), or under the prefix of a service that speaks JSON, so its caller reads
-    /// JSON. There is no such method.
+    /// An unknown method: written like a method of the protocol (`getAppStats`), or under the prefix of a JSON
+    /// service. Its caller reads JSON.
     Other,
 }
 
 impl Route {
-    /// Parses a path, and the dialect that may stand before it, as in `/capsolver/createTask`. Clients that join an address from
-    /// parts send a slash too many, or a blank at the end: `//createTask` and `/createTask%20` are accepted.
+    /// Parses a path with an optional dialect, as in `/capsolver/createTask`. Clients that join a URL from parts send
+    /// an extra slash, or a blank at the end: `//createTask` and `/createTask%20` are accepted.
     pub(crate) fn parse(path: &str) -> (Option<Dialect>, Self) {
         let path = without_blanks(path).trim_start_matches('/');
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
@@ -88,7 +88,7 @@ impl Route {
         }
     }
 
-    /// For the log: one of a few words, and nothing that the caller wrote.
+    /// The name of the route for the log: a fixed text, without text of the caller.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Classic(ClassicPage::In) => "in.php",
@@ -103,7 +103,7 @@ impl Route {
         }
     }
 
-    /// Whether it must work however many requests of callers are open.
+    /// Whether the route must work even if many requests of callers are open.
     pub(crate) const fn is_reserved(&self) -> bool {
         matches!(self, Self::Callback(_) | Self::Operator | Self::Page(_))
     }
@@ -126,14 +126,14 @@ impl JsonMethod {
     }
 }
 
-/// Whether a name is written as the methods of the JSON protocol are: `getAppStats`.
+/// Whether a name is written like a method of the JSON protocol: `getAppStats`.
 fn is_method_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase())
         && name.contains(|letter: char| letter.is_ascii_uppercase())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The path without the white space at its end, which a path can only hold percent-encoded.
+/// The path without percent-encoded white space at its end.
 fn without_blanks(mut path: &str) -> &str {
     const BLANKS: [&str; 4] = ["%20", "%09", "%0a", "%0d"];
     while let Some((start, end)) = path.len().checked_sub(3).and_then(|at| path.split_at_checked(at))

@@ -1,4 +1,4 @@
-//! Places for live streams: tenants share one number of them, and the operator has places of its own.
+//! Slots for live streams: the tenants share a number of them, and the operator has separate ones.
 
 use crate::Tenant;
 use crate::tenant_permits::{TenantPermit, TenantPermits};
@@ -9,10 +9,10 @@ use std::time::Duration;
 const STREAMS_MAX: usize = 1024;
 /// How many live streams the operator may have at once.
 const OPERATOR_STREAMS_MAX: usize = 64;
-/// How often a silent stream sends a sign of life.
+/// How often a silent stream sends a comment to keep its connection open.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Clones share the places.
+/// Slots for live streams. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Streams {
     tenants: TenantPermits,
@@ -20,7 +20,7 @@ pub struct Streams {
     has_one_tenant: bool,
 }
 
-/// The place of one stream, given back when this is dropped.
+/// The slot of one stream. It is given back when this is dropped.
 #[derive(Debug)]
 pub struct StreamPermit {
     _seat: TenantPermit,
@@ -32,7 +32,7 @@ impl Streams {
         Self { tenants, operator, has_one_tenant }
     }
 
-    /// A place for a stream of this tenant, or (`None`) of the operator.
+    /// A slot for a stream of this tenant, or (`None`) of the operator.
     pub fn take(&self, tenant: Option<&Tenant>) -> Result<StreamPermit, Refused> {
         let seat = match tenant {
             Some(tenant) => self.tenants.take(tenant.name(), self.has_one_tenant),

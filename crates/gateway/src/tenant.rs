@@ -1,5 +1,5 @@
-//! Who is asking. A tenant has a key of ours, of which only the digest is kept, and limits of its own. What it can see and spend
-//! follows from the key.
+//! Tenants. A tenant has a key of ours, of which only the digest is kept, and its own limits. The key decides what it
+//! can see and spend.
 
 use quittance_engine::Targets;
 use quittance_lifecycle::terms::page_host;
@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-/// Clients refuse keys of any other length.
+/// The length of a key. Clients refuse any other length.
 pub const KEY_BYTES: usize = 32;
 
-/// Ends a key to say that no answer of the past is wanted.
+/// The suffix of a key that asks for a fresh answer.
 const NO_CACHE_SUFFIX: &str = "__nocache";
 
-/// The digest of a key. The keys are random and long, so a plain digest tells nothing about them.
+/// The digest of a key. Keys are random and long, so a plain digest does not reveal them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KeyDigest(pub [u8; 32]);
 
@@ -27,7 +27,7 @@ impl KeyDigest {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
-    /// 64 hexadecimal digits.
+    /// Reads 64 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         quittance_lifecycle::Key::parse(text).ok().map(|key| Self(key.0))
@@ -46,25 +46,25 @@ impl fmt::Debug for KeyDigest {
     }
 }
 
-/// What the operator says about one tenant.
+/// The operator's settings for one tenant.
 #[derive(Clone, Debug)]
 pub struct TenantSettings {
     pub name: String,
     pub key: KeyDigest,
-    /// The hosts that the tenant may automate, of those that the operator allows; all of those, if absent.
+    /// The hosts that the tenant may automate, out of those that the operator allows. All of those, if absent.
     pub targets: Option<Targets>,
-    /// The kinds that the tenant may order; all, if absent.
+    /// The kinds that the tenant may order. All kinds, if absent.
     pub kinds: Option<Vec<String>>,
     pub reuse: Option<Reuse>,
-    /// New placements: so many at once, and then one in each such time.
+    /// The rate of new placements.
     pub rate: Option<Rate>,
     /// How many of the tenant's orders may be open at once.
     pub open_max: Option<usize>,
     /// The dialect of the tenant's requests that name none in the path.
     pub dialect: Option<Dialect>,
-    /// The secret that signs the tenant's webhooks.
+    /// The tenant's own secret that signs its webhooks.
     pub webhook_secret: Option<[u8; 32]>,
-    /// Whether it may see the balance of the provider's account, and so what all tenants together spend.
+    /// Whether the tenant may see the balance of the provider's account, and so the spending of all tenants.
     pub sees_balance: bool,
 }
 
@@ -86,14 +86,14 @@ impl TenantSettings {
     }
 }
 
-/// One placement in each `every`, `burst` of them at once.
+/// A rate: one placement in each `every`, and up to `burst` at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     pub every: Duration,
     pub burst: u32,
 }
 
-/// A tenant, and how much of its rate is used.
+/// A tenant, and the used part of its rate.
 pub struct Tenant {
     pub settings: TenantSettings,
     /// When the next placement would be on time (GCRA).
@@ -133,7 +133,7 @@ impl Tenant {
     }
 }
 
-/// The key itself, and whether its end asks for an answer that is not from the past.
+/// The key without its suffix, and whether the suffix asks for a fresh answer.
 pub(crate) fn without_suffix(key: &str) -> (&str, bool) {
     match key.strip_suffix(NO_CACHE_SUFFIX) {
         Some(key) => (key, true),
@@ -141,18 +141,18 @@ pub(crate) fn without_suffix(key: &str) -> (&str, bool) {
     }
 }
 
-/// What a setting says about reuse.
+/// A setting about reuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReuseSetting {
     pub reuse: Reuse,
-    /// Which setting it is, for the log: `reuse.kinds.turnstile`.
+    /// The name of the setting, for the log: `reuse.kinds.turnstile`.
     pub name: String,
 }
 
-/// Of a tenant, a kind and a page host, if there is one.
+/// Finds the setting for a tenant, a kind and a page host, if there is one.
 type Rule = dyn Fn(&str, &str, Option<&str>) -> Option<ReuseSetting> + Send + Sync;
 
-/// What the operator's settings say about reuse; where none of them does, the kind decides.
+/// The operator's settings about reuse. If none applies, the kind decides.
 #[derive(Clone)]
 pub struct ReuseRule(pub Arc<Rule>);
 
@@ -166,13 +166,13 @@ impl fmt::Debug for ReuseRule {
 #[derive(Debug, Default)]
 pub struct Tenants {
     known: Vec<Arc<Tenant>>,
-    /// The tenant of all requests if none is configured: the user of this machine.
+    /// The tenant of all requests if no tenant is configured: the user of this machine.
     local: Option<Arc<Tenant>>,
     admin: Option<KeyDigest>,
     reuse: Option<ReuseRule>,
 }
 
-/// The key says nothing to us.
+/// A key that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotKnown {
     /// No key, or one of a length that no key has.
@@ -180,7 +180,7 @@ pub enum NotKnown {
     WrongKey,
 }
 
-/// The sender of a request, known by its key.
+/// The sender of a request, identified by its key.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub tenant: Arc<Tenant>,
@@ -189,7 +189,7 @@ pub struct Caller {
 }
 
 impl Tenants {
-    /// The name of the tenant if none is configured.
+    /// The name of the tenant if no tenant is configured.
     pub const LOCAL: &'static str = "default";
 
     #[must_use]
@@ -201,14 +201,14 @@ impl Tenants {
         Self { known, local, admin, reuse: None }
     }
 
-    /// With a rule that goes further than what is set for each tenant.
+    /// Sets a rule about reuse that overrides the settings of the tenants.
     #[must_use]
     pub fn with_reuse(self, rule: Option<ReuseRule>) -> Self {
         Self { reuse: rule, ..self }
     }
 
-    /// What the settings say about answers of this kind for this tenant, where an order does not say itself. `None`: the kind
-    /// decides.
+    /// The setting about answers of this kind for this tenant, if the order has no `reuse`. `None` means that the
+    /// kind decides.
     #[must_use]
     pub fn reuse(&self, tenant: &TenantSettings, kind: &str, page: Option<&str>) -> Option<ReuseSetting> {
         match &self.reuse {
@@ -232,7 +232,7 @@ impl Tenants {
         Some(Caller { tenant, is_fresh_wanted: false })
     }
 
-    /// Whether no other tenant can come.
+    /// Whether there is at most one tenant.
     #[must_use]
     pub fn is_only_one(&self) -> bool {
         self.known.len() <= 1
@@ -247,7 +247,8 @@ impl Tenants {
         self.known.iter().chain(&self.local).find(|tenant| tenant.name() == name)
     }
 
-    /// Whose key this is. Every tenant is compared, in full, so the time says nothing about who it was or how near.
+    /// The caller with this key. Every tenant is compared in full, so the time reveals neither the tenant nor how
+    /// close a guess was.
     pub fn caller(&self, key: &str) -> Result<Caller, NotKnown> {
         let (key, is_fresh_wanted) = without_suffix(key);
         if key.len() != KEY_BYTES {
@@ -266,7 +267,8 @@ impl Tenants {
         tenant.map(|tenant| Caller { tenant: Arc::clone(tenant), is_fresh_wanted }).ok_or(NotKnown::WrongKey)
     }
 
-    /// Whether this is the operator's key. If no key at all is configured, every caller on this machine is the operator.
+    /// Whether this is the operator's key. If no key is configured at all, every caller on this machine is the
+    /// operator.
     #[must_use]
     pub fn is_admin(&self, key: &str) -> bool {
         match &self.admin {

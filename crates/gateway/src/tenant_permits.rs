@@ -1,9 +1,9 @@
-//! Permits of which each tenant has a share: requests that wait, live streams. No tenant can take them all.
+//! Permits that tenants share, such as those for waiting requests and live streams. No tenant can take all of them.
 
 use quittance_engine::Shares;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Clones share the seats.
+/// Permits for tenants. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct TenantPermits {
     shares: Arc<Mutex<Shares>>,
@@ -19,7 +19,7 @@ impl TenantPermits {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner).taken()
     }
 
-    /// A seat for a tenant, if it may have one more. A tenant that is alone may have them all.
+    /// A permit for a tenant, if it may have one more. A tenant that is alone can have all of them.
     pub(crate) fn take(&self, tenant: &str, is_alone: bool) -> Option<TenantPermit> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         let may_take = if is_alone { shares.taken() < self.max } else { shares.may_take(tenant) };
@@ -30,7 +30,7 @@ impl TenantPermits {
     }
 }
 
-/// Given back when it is dropped.
+/// A permit of one tenant. It is given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TenantPermit {
     shares: Arc<Mutex<Shares>>,

@@ -1,5 +1,5 @@
-//! The native API: one resource, the order, in plain HTTP. Place and wait in one call, stable errors, live events; and the OpenAPI
-//! document, which is made from the same code.
+//! The native API: one resource, the order, in plain HTTP. It offers placing and waiting in one call, stable errors
+//! and live events. The OpenAPI document is made from the same code.
 
 mod about;
 pub mod caller;
@@ -57,7 +57,7 @@ impl FromRef<AppState> for OrderService {
     }
 }
 
-/// Endpoints that another crate adds, with their description.
+/// Endpoints that another crate adds, with their OpenAPI description.
 #[derive(Clone, Default)]
 pub struct Endpoints {
     pub router: Router,
@@ -120,7 +120,7 @@ fn whole(refused: Refused) -> hyper::Response<Body> {
     response
 }
 
-/// The OpenAPI document with the endpoints that another crate adds, as it is served.
+/// The OpenAPI document, including the endpoints of another crate.
 #[must_use]
 pub fn openapi(added: utoipa::openapi::OpenApi) -> String {
     let mut document = routes().1;
@@ -217,12 +217,12 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     (status, content_type, json_text(body)).into_response()
 }
 
-/// Content type of lines of JSON, which are sent as they are made.
+/// The content type of lines of JSON, which are sent as they are made.
 pub const JSON_LINES: &str = "application/x-ndjson";
 /// Content types of streams: they are sent as they are made.
 const STREAMED: [&str; 2] = [events::EVENT_STREAM, JSON_LINES];
 
-/// The response in the form of the server.
+/// Converts a response into the server's form: whole, or as a stream.
 async fn whole_or_live(response: Response) -> hyper::Response<Body> {
     let (head, body) = response.into_parts();
     let is_live =

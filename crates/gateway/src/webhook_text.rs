@@ -1,4 +1,4 @@
-//! What a webhook says: what a poll would have returned, as the caller's protocol writes it.
+//! The text of a webhook: the reply that a poll would get, in the caller's protocol.
 
 use crate::codes::{code_of_outcome, in_classic};
 use crate::order_id::OrderId;
@@ -39,7 +39,7 @@ pub fn webhook_text(
     })
 }
 
-/// The classic protocol has one form for an answer and for a code.
+/// The classic form with the id and the answer or the code.
 fn pairs(id: OrderId, outcome: &Outcome) -> String {
     let code = code_of_outcome(outcome);
     let code = match outcome {

@@ -1,5 +1,5 @@
-//! `res.php`: what became of an order, what the account says, and what the caller thinks of an answer. Nothing here asks
-//! the provider for an order: clients poll without a pause, and providers ban a gateway that passes that on.
+//! `res.php`: the outcome of an order, the account, and reports. No request here polls the provider for an order:
+//! clients poll without a pause, and providers ban a gateway that passes that on.
 
 use super::response_format::{ResponseFormat, plain};
 use super::{ClassicApi, ClassicRefusal, ClassicReply, PLACE_WAIT, code_of_not_seen};
@@ -15,11 +15,11 @@ use quittance_protocol::classic::Form;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// A store that does not tell for so long is as good as away.
+/// The timeout of the store for one request.
 const LOOK_WAIT: Duration = Duration::from_secs(3);
-/// How many orders one call may ask for.
+/// How many orders one call can ask for.
 const IDS_MAX: usize = 1000;
-/// Clients that cannot start without this number get it where the provider sells no threads: there is room.
+/// The threads for clients that cannot start without this number, if the provider sells no threads.
 const ENOUGH_THREADS: Threads = Threads { total: 1000, working: 0 };
 
 impl ClassicApi {
@@ -64,7 +64,7 @@ impl ClassicApi {
         }
     }
 
-    /// Exactly one part for each id: clients tell the answers apart by counting.
+    /// Reads several orders. Each id gets exactly one part, because clients count the parts.
     async fn read_many(
         &self,
         caller: &Caller,
@@ -99,7 +99,7 @@ impl ClassicApi {
         Ok(api::with_remaining_life(response_format.bare(&parts.join("|")), shortest_life))
     }
 
-    /// A balance that is not known is not 0.00: a client would stop for lack of money. The code says "ask again".
+    /// The balance. If it is not known, the reply is a code that means "ask again": with 0.00 a client would stop.
     async fn balance(&self, caller: &Caller, response_format: &ResponseFormat) -> ClassicReply {
         let known = self.orders.balance_for(caller).await;
         known.map(|balance| response_format.balance(balance)).ok_or_else(|| codes::NO_SLOT.into())

@@ -1,4 +1,5 @@
-//! How one client wants to be answered: plain or in JSON, readable for any page or not. No newline ends an answer.
+//! The format of replies for one client: plain or JSON, and whether any web page can read them. No reply ends with a
+//! newline.
 
 use super::ClassicRefusal;
 use crate::api::{self, Body};
@@ -14,23 +15,23 @@ use serde::de::IgnoredAny;
 use std::fmt::Write;
 
 const JSON: &str = "application/json";
-/// A reason may quote a name that the client made up, which can be as long as a request.
+/// The longest reason. A reason can quote a name from the client, which can be as long as a request.
 const REASON_CHARS_MAX: usize = 300;
-/// Has the browser beside its answer, but the answer where all others have it.
+/// The kind whose answer stands in `request` although a browser comes with it.
 const IN_REQUEST_ONLY: &str = "captchafox";
-/// Members that an answer has of its own.
+/// Members of a reply that are not extra fields.
 const OWN: [&str; 4] = ["status", "request", "result", "price"];
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseFormat {
     pub(super) is_json: bool,
-    /// Whether any page may read it.
+    /// Whether any web page may read the reply (CORS).
     pub(super) is_open: bool,
 }
 
 impl ResponseFormat {
-    /// Plain unless JSON is asked for, for every method: clients that want it say so, and one that is used with all
-    /// methods takes nothing else than plain.
+    /// Plain for every method, unless the client asks for JSON. Clients that want JSON ask for it, and many others
+    /// read only plain text.
     pub(super) fn of(form: &Form) -> Self {
         let is_set =
             |name: &str| form.text(name).is_some_and(|value| !matches!(value.trim(), "" | "0" | "false"));
@@ -47,7 +48,7 @@ impl ResponseFormat {
         answer
     }
 
-    /// The answer to a request that is refused, or whose order has no answer.
+    /// The reply to a request that is refused, or whose order has no answer.
     pub(super) fn refuse(&self, why: &ClassicRefusal) -> Response<Body> {
         let ClassicRefusal { code, reason } = why;
         let sent = match reason {
@@ -61,7 +62,7 @@ impl ResponseFormat {
         self.reply(self.is_json, sent)
     }
 
-    /// A statistic, in the one form that it has.
+    /// The reply with a statistic, which is always XML.
     pub(super) fn xml(&self, inner: &str) -> Response<Body> {
         let sent = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><response>{inner}</response>");
         let mut answer = self.reply(false, sent);
@@ -69,7 +70,7 @@ impl ResponseFormat {
         answer
     }
 
-    /// A text without `OK|` before it: a balance, a report taken.
+    /// A reply without `OK|`: a balance, or an accepted report.
     pub(super) fn bare(&self, text: &str) -> Response<Body> {
         let sent = if self.is_json { yes(text) } else { text.to_owned() };
         self.reply(self.is_json, sent)
@@ -80,7 +81,7 @@ impl ResponseFormat {
         self.reply(self.is_json, sent)
     }
 
-    /// In JSON, whatever was asked for: there is no plain form of it.
+    /// A reply that is always JSON.
     pub(super) fn json(&self, json: String) -> Response<Body> {
         self.reply(true, json)
     }
@@ -89,7 +90,7 @@ impl ResponseFormat {
         self.bare(&balance(money))
     }
 
-    /// What an order has come to.
+    /// The reply with the outcome of an order.
     pub(super) fn answer(
         &self,
         seen: &OrderView,
@@ -110,7 +111,7 @@ impl ResponseFormat {
     }
 }
 
-/// The answer where everything is text.
+/// The answer as plain text.
 pub(super) fn plain(payload: &Payload) -> &str {
     &payload.text
 }
@@ -119,7 +120,8 @@ fn yes(text: &str) -> String {
     format!(r#"{{"status":1,"request":{}}}"#, quoted(text))
 }
 
-/// Each client looks for the answer and for its browser under the name that its provider uses; all of them are there.
+/// The answer in JSON. Clients look for the answer and for its browser under the names of their provider, so all
+/// these names are set.
 fn in_json(order: &Order, answer: &Answer, price: Option<&str>) -> String {
     let Payload { text, is_json, extras } = &answer.payload;
     let terms = &order.terms;
@@ -166,13 +168,14 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// `0.00299`: five places, as `get2` has it, and a sixth where it says something. A tiny price is not 0.
+/// A price with five decimal places, as `get2` sends it: `0.00299`. A sixth place is added if it is not zero, so that
+/// a tiny price is not 0.
 fn price(money: Money) -> String {
     let text = format!("{}.{:06}", money.0 / 1_000_000, money.0 % 1_000_000);
     text.strip_suffix('0').map_or(text.clone(), str::to_owned)
 }
 
-/// `3.50`, and more places only where they say something.
+/// A balance with two decimal places, or more if they are not zero: `3.50`.
 fn balance(money: Money) -> String {
     let mut text = format!("{}.{:06}", money.0 / 1_000_000, money.0 % 1_000_000);
     let places = text.len() - text.trim_end_matches('0').len();

@@ -12,7 +12,7 @@ use quittance_http_server::{RequestError, SMALL_BODY_BYTES};
 const JSON_WANTED: [&str; 5] =
     ["json=1", "\"json\":1", "\"json\": 1", "\"json\":\"1\"", "name=\"json\"\r\n\r\n1"];
 const OPEN_WANTED: [&str; 3] = ["header_acao=1", "\"header_acao\":1", "\"header_acao\": 1"];
-/// Questions that `CAPCHA_NOT_READY` is no answer to.
+/// Words of requests for which `CAPCHA_NOT_READY` is no valid reply.
 const NOT_POLLS: [&str; 4] = ["getbalance", "report", "pingback", "threadsinfo"];
 
 /// The response to a request that could not be read or answered.
@@ -45,7 +45,7 @@ pub(super) fn refuse(request: &ApiRequest, code: &ClassicRefusal) -> Response<Bo
     ResponseFormat { is_json, is_open }.refuse(code)
 }
 
-/// Whether the query or the beginning of the body has this word.
+/// Whether the query or the beginning of the body contains this word.
 fn says(request: &ApiRequest, word: &str) -> bool {
     let body = request.body.get(..request.body.len().min(SMALL_BODY_BYTES)).unwrap_or_default();
     request.query().contains(word) || body.windows(word.len()).any(|window| window == word.as_bytes())

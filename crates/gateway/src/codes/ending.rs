@@ -1,5 +1,5 @@
-//! What a caller gets for an order that has no answer for it: a code that is true, and the reason in our own words. The
-//! reason names what happened, never more than one caller may know of the account.
+//! What a caller gets for an order without an answer: a true code, and the reason in our own words. The reason says
+//! what happened, but no more about the account than a caller may know.
 
 use super::{BAD_PARAMETERS, EXPIRED, NO_SLOT, NOT_READY, TIMEOUT, UNKNOWN_ID, UNSOLVABLE, ZERO_BALANCE};
 use quittance_engine::Outcome;
@@ -13,7 +13,7 @@ const IN_DOUBT: &str = "it is not known whether the provider took the task, so i
 const FORGOTTEN_STEPS: &str = "the gateway's store lost what was written about this task last, so what was paid for is not \
                                known: the operator decides (`quittance dead list`)";
 
-/// The code of an order that has no answer for its caller. Each dialect spells it as its clients know it.
+/// The code of an order without an answer for its caller. Each dialect then translates it.
 pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
     match outcome {
         Outcome::Answered(_) | Outcome::NotYet => NOT_READY.into(),
@@ -29,7 +29,7 @@ pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
     }
 }
 
-/// Why an order has no answer for its caller; `None` where the code says all.
+/// Why an order has no answer for its caller, or `None` if the code is enough.
 pub(crate) fn reason_of_outcome(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Answered(_) | Outcome::NotYet | Outcome::Forgotten => return None,
@@ -71,9 +71,8 @@ fn reason_of_fault(fault: &Fault) -> String {
     }
 }
 
-/// The code for a caller, from a fault of the provider. A fault that says nothing about the task (no room,
-/// not reachable, account) gets a code of ours. Any other fault keeps the provider's code, if clients can
-/// know it.
+/// The code for a caller, from a fault of the provider. A fault that is not about the task (no slot, unreachable,
+/// account) gets a code of ours. Any other fault keeps the provider's code, if clients can know it.
 pub(super) fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
     match fault.class {
         FaultClass::Busy | FaultClass::Unreachable | FaultClass::AccountBlocked => NO_SLOT.into(),
@@ -90,7 +89,7 @@ fn is_listed(code: &str) -> bool {
         || quittance_protocol::json::code::row(code).is_some()
 }
 
-/// The code that clients of the classic protocol know for one that only the JSON protocol has: strict ones stop at any other.
+/// The classic code for a code that only the JSON protocol has. Strict clients stop at any other code.
 pub(crate) fn in_classic(code: &str) -> &str {
     use quittance_protocol::json::code::row;
     match row(code) {
@@ -101,7 +100,7 @@ pub(crate) fn in_classic(code: &str) -> &str {
     }
 }
 
-/// The code that clients of the JSON protocol know for one that only the classic protocol has.
+/// The JSON code for a code that only the classic protocol has.
 pub(crate) fn in_json(code: &str) -> &str {
     let classic = ClassicCodes::of(Dialect::TwoCaptcha.classic_reply());
     if quittance_protocol::json::code::row(code).is_some() || !classic.is_known(code) {
@@ -110,7 +109,7 @@ pub(crate) fn in_json(code: &str) -> &str {
     nearest(classic.classify(code).class)
 }
 
-/// The code of every dialect that comes nearest to any code of this class.
+/// The code that is nearest to a class of faults and exists in every dialect.
 const fn nearest(class: FaultClass) -> &'static str {
     match class {
         FaultClass::Busy | FaultClass::Unreachable | FaultClass::AccountBlocked => NO_SLOT,

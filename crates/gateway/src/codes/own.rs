@@ -1,7 +1,7 @@
-//! What a code means when this gateway says it for a reason of its own. Clients know only the codes of their service, so
-//! each of our reasons borrows one; this is the list of what we borrow, for people.
+//! What a code means when this gateway sends it for a reason of its own. Clients know only the codes of their
+//! service, so each of our reasons uses one of these. Operators read this list.
 
-/// One code, and why we answer with it.
+/// A code, and why we send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnCode {
     pub code: &'static str,
@@ -138,7 +138,7 @@ pub const OWN_CODES: &[OwnCode] = &[
     ),
 ];
 
-/// What we mean by a code, if we ever say it ourselves.
+/// Our own meaning of a code, if we ever send it ourselves.
 #[must_use]
 pub fn own_code(code: &str) -> Option<&'static OwnCode> {
     OWN_CODES.iter().find(|own| own.code == code)
@@ -155,7 +155,7 @@ mod tests {
         assert!(OWN_CODES.iter().all(|own| own.meaning.len() > 10 && own.advice.len() > 10));
     }
 
-    /// Our refusals, in every dialect: each code that a caller can get is in the list.
+    /// Every code that a caller can get from us, in any dialect, is in the list.
     #[test]
     fn every_code_that_the_gateway_borrows_is_explained() {
         use quittance_protocol::Dialect;

@@ -1,5 +1,5 @@
-//! The body of a request: one JSON object, whatever its Content-Type is. Each field is read here. A field of the wrong type and a
-//! missing field have different errors only where clients know the difference.
+//! The body of a request: one JSON object with any Content-Type. A field of the wrong type and a missing field have
+//! different errors only if clients know the difference.
 
 use super::json_error::JsonError;
 use crate::order_id::OrderId;
@@ -16,14 +16,14 @@ use quittance_webhooks::WebhookFormat;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Written by some before any text.
+/// The mark that some clients write before any text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Default)]
 pub(super) struct TaskRequest(Map<String, Value>);
 
 impl TaskRequest {
-    /// The parser itself goes no deeper than 128 levels, so nothing that it yields is too deep for us.
+    /// Reads the body. The parser allows at most 128 levels, so no value is too deep for later steps.
     pub(super) fn read(body: &[u8]) -> Result<Self, JsonError> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
         match json_document::read(body) {
@@ -41,7 +41,7 @@ impl TaskRequest {
         Value::Object(self.0).to_string()
     }
 
-    /// A field of the envelope. Some clients write `clientkey`, so case does not count; the exact spelling wins.
+    /// A field of the envelope. Case does not count, because some clients write `clientkey`; the exact spelling wins.
     fn field(&self, name: &str) -> Option<&Value> {
         self.0.get(name).or_else(|| {
             let mut fields = self.0.iter();
@@ -61,7 +61,8 @@ impl TaskRequest {
         self.field("clientKey")?.as_str()
     }
 
-    /// Whether it is written as only CapSolver's clients write: an `appId` beside the task, or a `module` in it.
+    /// Whether the request has fields that only CapSolver's clients write: an `appId` beside the task, or a `module`
+    /// in it.
     pub(super) fn has_cap_solver_fields(&self) -> bool {
         self.field("appId").is_some() || self.task().is_some_and(|task| task.contains_key("module"))
     }
@@ -78,13 +79,13 @@ impl TaskRequest {
         self.field("taskId")?.as_str()
     }
 
-    /// The id of the order. A value that cannot be an id of ours is an unknown one.
+    /// The id of the order. A value that cannot be one of our ids is an unknown order.
     pub(super) fn task_id(&self) -> Result<OrderId, JsonError> {
         let id = self.field("taskId").and_then(quittance_protocol::json::read_task_id);
         id.and_then(OrderId::from_number).ok_or(JsonError::TaskUnknown)
     }
 
-    /// For a report (feedback): whether the answer was good.
+    /// Whether a report (feedback) says that the answer was good.
     pub(super) fn is_good(&self) -> Result<bool, JsonError> {
         let invalid = self.field("result").and_then(|result| result.get("invalid")).and_then(truth);
         invalid.map(|is_invalid| !is_invalid).ok_or(JsonError::NoVerdict)
@@ -112,8 +113,8 @@ impl TaskRequest {
         Ok(OrderRequest { kind, draft: Draft { params, ..draft }, webhook, is_strict: false })
     }
 
-    /// Refuses what stands beside the task and belongs into it, if the task does not say the same. Nothing beside the task goes to a
-    /// provider, so its caller would get another order than the one that it wrote.
+    /// Refuses fields beside the task that belong into it, unless the task has the same value. Fields beside the task
+    /// are not sent to a provider, so the caller would get another order than intended.
     fn check_beside(&self, task: &Map<String, Value>) -> Result<(), BadOption> {
         if let Some((name, _)) =
             self.0.iter().find(|(name, value)| is_nearly_callback(name) && !is_unset(value))
@@ -136,7 +137,8 @@ impl TaskRequest {
         Ok(())
     }
 
-    /// Takes the fields that are for Quittance itself out of the envelope and of the task: many clients can only add to the task.
+    /// Takes the fields for Quittance itself out of the envelope and of the task: many clients can only add to the
+    /// task.
     fn take_options(&mut self, task: &mut Map<String, Value>) -> Result<OptionFields, BadOption> {
         let mut fields = OptionFields::default();
         for object in [&mut self.0, task] {
@@ -152,7 +154,7 @@ impl TaskRequest {
         Ok(fields)
     }
 
-    /// Many write out that there is none.
+    /// The callback URL, if there is one. Many clients write an empty one.
     fn callback(&self) -> Result<Option<String>, JsonError> {
         match self.field("callbackUrl") {
             None | Some(Value::Null) => Ok(None),
@@ -163,7 +165,7 @@ impl TaskRequest {
     }
 }
 
-/// What says what is ordered, under the names of either protocol.
+/// Fields that select what is ordered, under the names of both protocols.
 const OF_THE_TASK: [&str; 10] = [
     "captchaId",
     "googlekey",
@@ -177,7 +179,8 @@ const OF_THE_TASK: [&str; 10] = [
     "websiteURL",
 ];
 
-/// Whether this is most likely meant to be `callbackUrl`. To ignore it would leave its caller waiting for a webhook.
+/// Whether a name is probably a misspelt `callbackUrl`. If it were ignored, the caller would wait for a webhook in
+/// vain.
 fn is_nearly_callback(name: &str) -> bool {
     let letters: String =
         name.chars().filter(char::is_ascii_alphabetic).map(|letter| letter.to_ascii_lowercase()).collect();
@@ -185,17 +188,17 @@ fn is_nearly_callback(name: &str) -> bool {
         && (letters.starts_with("callback") || letters.starts_with("pingb") || letters.starts_with("webhook"))
 }
 
-/// Whether it is one of the ways in which clients write what they do not set.
+/// Whether a value is one that clients write for what they do not set.
 fn is_unset(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// A value as it is compared: `1` and `"1"` are one.
+/// A value for comparison: `1` and `"1"` are equal.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned())
 }
 
-/// What a field of ours says, as text; nothing, if it is null.
+/// The value of one of our fields as text, or `None` if it is null.
 fn option(field: &str, value: &Value) -> Result<Option<String>, BadOption> {
     match value {
         Value::Null => Ok(None),
@@ -224,7 +227,7 @@ fn check_spellings(fields: &Map<String, Value>) -> Result<(), BadOption> {
     Ok(())
 }
 
-/// Yes or no, in every way that clients write it.
+/// A boolean, in every form that clients write.
 fn truth(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(truth) => Some(*truth),

@@ -1,17 +1,17 @@
-//! The dialect of a client that names none. A wrong guess costs the client its answer, so nothing is guessed that no
-//! other dialect's client would ever send.
+//! Guesses the dialect of a client that names none. A wrong guess costs the client its answer, so the guess uses only
+//! what no client of another dialect sends.
 
 use super::body::TaskRequest;
 use hyper::HeaderMap;
 use hyper::header::USER_AGENT;
 use quittance_protocol::Dialect;
 
-/// How CapSolver alone spells its task types.
+/// Spellings of task types that only CapSolver uses.
 const CAP_SOLVER_SPELLINGS: [&str; 5] =
     ["ProxyLess", "ReCaptcha", "AntiTurnstile", "VisionEngine", "Classification"];
-/// What the keys of its accounts begin with.
+/// The beginning of a CapSolver key.
 const CAP_SOLVER_KEY: &str = "CAP-";
-/// What its own client says of itself; it sends types that others have, too.
+/// The header of CapSolver's own client, whose task types others share.
 const CAP_SOLVER_HEADER: &str = "x-capsolver-client-user-agent";
 
 pub(super) fn guess(headers: &HeaderMap, body: &TaskRequest) -> Dialect {

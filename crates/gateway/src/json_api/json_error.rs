@@ -1,5 +1,5 @@
-//! What can be wrong with a request, or with what has become of an order, in the codes and numbers of the dialect. The
-//! words say what to fix and repeat nothing that may be a secret.
+//! Errors of a request, or of an order's outcome, in the codes and numbers of the dialect. The text says what to fix,
+//! and repeats nothing that may be secret.
 
 use crate::codes;
 use crate::order_options::BadOption;
@@ -10,10 +10,10 @@ use quittance_protocol::Dialect;
 use quittance_protocol::json::BadTask;
 use serde_json::Value;
 
-/// Some words quote a name that the client has made up, which may be as long as a request.
+/// The longest text of an error. It can quote a name from the client, which can be as long as a request.
 const WORDS_CHARS_MAX: usize = 300;
 
-/// Our words for what clients of this protocol call otherwise.
+/// Our names for fields, and the names that clients of this protocol use.
 const THEIR_NAMES: [(&str, &str); 3] =
     [("`pageurl`", "`websiteURL`"), ("`googlekey`", "`websiteKey`"), ("`sitekey`", "`websiteKey`")];
 
@@ -62,7 +62,7 @@ pub(super) enum JsonError {
 }
 
 impl JsonError {
-    /// The whole answer.
+    /// The whole reply.
     pub(super) fn response_text(&self, dialect: Dialect) -> String {
         let code = self.code();
         let code = spelled(dialect, &code);

@@ -1,5 +1,5 @@
-//! Responses of the JSON API to requests that did not reach it. They are never HTTP errors: clients would give up a task that may be
-//! paid for.
+//! Replies of the JSON API to requests that did not reach it. They are never HTTP errors: clients would give up a
+//! task that may be paid.
 
 use super::{JsonApi, in_json, speaks_json};
 use crate::api::{ApiRequest, Body};

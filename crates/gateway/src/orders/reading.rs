@@ -1,4 +1,4 @@
-//! Reading: what an order has for its caller, now or after a wait. An order that a caller may not see is unknown to it.
+//! Reads orders for their callers, now or after a wait. An order that a caller may not see is unknown to it.
 
 use super::{Accepted, Inner, NotSeen, OrderService, OrderView, PAGE, PAGES_MAX};
 use crate::order_id::OrderId;
@@ -11,27 +11,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl OrderService {
-    /// What this id has for its caller now. It reads our own record only.
+    /// The state of this id for its caller now. It reads only our own record.
     pub async fn look(&self, caller: &Caller, id: OrderId) -> Result<OrderView, NotSeen> {
         let (order, placed) = self.claim_of(caller, id).await?;
         self.look_at(order, &placed, None).await
     }
 
-    /// What [`look`](Self::look) would say, without its effects: the answer is not collected, and counts as given to no caller.
+    /// Like [`look`](Self::look), but without its effects: the answer does not count as collected or handed out.
     pub async fn glance(&self, caller: &Caller, id: OrderId) -> Result<OrderView, NotSeen> {
         let (order, placed) = self.claim_of(caller, id).await?;
         let outcome = self.inner.engine.glance(&placed, &order).unwrap_or(Outcome::NotYet);
         Ok(OrderView { order, outcome })
     }
 
-    /// Looks at what this id has for its caller, and waits until there is something to tell, but no longer than `timeout`.
+    /// Waits until this id has an outcome for its caller, but no longer than `timeout`.
     pub async fn wait(&self, caller: &Caller, id: OrderId, timeout: Duration) -> Result<OrderView, NotSeen> {
         let (order, placed) = self.claim_of(caller, id).await?;
         self.wait_for(order, placed, timeout, None).await
     }
 
-    /// Waits for an order that was just accepted, for that placement. What it had then it has
-    /// without another question to the store.
+    /// Waits for an order that was just accepted. An outcome that the placement had already needs no read of the
+    /// store.
     pub async fn wait_for_accepted(
         &self,
         accepted: &Accepted,
@@ -78,7 +78,7 @@ impl OrderService {
         Ok(self.seen(order, outcome, since, above))
     }
 
-    /// The view for a caller that has asked, or waited, since `since`.
+    /// The view for a caller that has waited since `since`.
     fn seen(
         &self,
         order: Arc<Order>,
@@ -103,7 +103,7 @@ impl OrderService {
         Ok(self.seen(order, outcome.unwrap_or(Outcome::NotYet), since, above))
     }
 
-    /// The order that an id names, if it is this caller's, and the caller's claim on it.
+    /// The order of an id, if it is this caller's, and the caller's claim on it.
     async fn claim_of(&self, caller: &Caller, id: OrderId) -> Result<(Arc<Order>, PlacedOrder), NotSeen> {
         let order = self.find(caller, id).await?;
         let claimant = match &order.phase {
@@ -121,7 +121,8 @@ impl OrderService {
         Ok((order, placed))
     }
 
-    /// How much life an answer from the stock must have to leave: its margin, once. After that it is the same caller again.
+    /// The life that an answer from the stock must have when it is handed out: its margin, once. After that its
+    /// `min_life` counts.
     fn life_promised(&self, order: &Order) -> Duration {
         let margin = order.terms.margin;
         match &order.phase {
@@ -134,7 +135,7 @@ impl OrderService {
         }
     }
 
-    /// The record of an order of this caller's.
+    /// The record of an order of this caller.
     pub async fn find(&self, caller: &Caller, id: OrderId) -> Result<Arc<Order>, NotSeen> {
         let tenant = caller.tenant.name();
         let Inner { engine, names, .. } = &*self.inner;
@@ -154,7 +155,7 @@ impl OrderService {
         }
     }
 
-    /// Orders that callers have placed, in the order of their keys; and where to go on, if there are more.
+    /// Orders that callers have placed, sorted by key, and a cursor if there are more.
     pub async fn list(
         &self,
         which: Which<'_>,
@@ -194,7 +195,7 @@ pub(crate) fn is_placed_by(order: &Order, tenant: &str) -> bool {
     order.terms.tenant == tenant && order.terms.slot.is_none()
 }
 
-/// Whether this tenant may read the order by this id. An answer in the stock cannot be read before it is taken.
+/// Whether this tenant may read the order by this id. An answer in the stock cannot be read before it is claimed.
 fn is_for(order: &Order, tenant: &str, id: OrderId) -> bool {
     if id.is_from_stock() {
         order.terms.tenant == tenant && order.taker().is_some()

@@ -1,6 +1,6 @@
-//! Whether equal placements are one job. This is the one place that looks at what the order, the caller's key and the settings
-//! say; where none of them says anything, the kind decides. And the one place that notices when a single-use answer goes to a
-//! second placement: a site takes it once, so the operator must be able to see which setting does that.
+//! Decides whether equal placements are one job: by the order, the caller's key and the settings, and else by the
+//! kind. It also counts single-use answers that go to a second placement: a site takes such an answer once, so the
+//! operator must see which setting causes that.
 
 use super::OrderService;
 use crate::log_once::LogOnce;
@@ -9,16 +9,16 @@ use quittance_engine::PlacedOrder;
 use quittance_lifecycle::{Draft, Origin, Reuse, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was decided, and by what.
+/// A decision, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReuseDecision {
-    /// `None`: the kind decides.
+    /// The decision; `None` means that the kind decides.
     pub(super) reuse: Option<Reuse>,
-    /// For the log: the name of a setting, or a field of the request.
+    /// The source for the log: the name of a setting, or a field of the request.
     pub(super) by: String,
 }
 
-/// The single-use answers that went to more than one placement at this node.
+/// The single-use answers that went to several placements at this node.
 #[derive(Debug, Default)]
 pub(super) struct SharedSingleUse {
     count: AtomicU64,
@@ -44,8 +44,8 @@ impl OrderService {
         }
     }
 
-    /// Counts a placement that is given an answer which the site takes once and another placement is given too, and logs the
-    /// first one of each target. A repeat with an idempotency key is the same job, and nothing to notice.
+    /// Counts a placement that gets a single-use answer of another placement, and logs the first one of each target.
+    /// A repeat with an idempotency key is the same job and does not count.
     pub(super) fn note_shared(&self, placed: &PlacedOrder, decision: &ReuseDecision) {
         let Some(order) = &placed.order else { return };
         let terms = &order.terms;
@@ -71,7 +71,7 @@ impl OrderService {
         );
     }
 
-    /// How many placements at this node were given a single-use answer that another placement was given, too.
+    /// How many placements at this node got a single-use answer that another placement got too.
     #[must_use]
     pub fn shared_single_use(&self) -> u64 {
         self.inner.shared.count.load(Ordering::Relaxed)

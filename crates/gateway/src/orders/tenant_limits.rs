@@ -1,4 +1,4 @@
-//! What a tenant may take of what all tenants share, and what it may see of it.
+//! The limits of a tenant on what all tenants share, and what it may see of that.
 
 use super::{Declined, Inner, OrderService, PAGE};
 use crate::commit_feed::{OpenPlace, PlaceReservation, is_counted};
@@ -16,40 +16,40 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A refusal for a limit that does not fit into one page is repeated for so long before the orders are counted again, unless an
-/// order has ended on this node.
+/// How long a refusal is repeated before the orders are counted again, for a limit that does not fit into one page.
+/// It ends earlier if an order ends on this node.
 const REFUSED_FOR: Duration = Duration::from_millis(500);
 
-/// The balance for tenants that may not see the account's.
+/// The balance that is shown to tenants that may not see the account's.
 const ENOUGH_MONEY: Money = Money(10_000_000);
 
-/// Three quarters of all requests may wait; the others are for those that do not.
+/// The slots for requests that wait: three quarters of all requests.
 pub(super) fn waits(requests_max: usize) -> TenantPermits {
     TenantPermits::new(requests_max - requests_max / 4)
 }
 
-/// A place among a tenant's open orders, for a placement under way.
+/// A place among a tenant's open orders, for a placement in progress.
 #[derive(Debug)]
 pub(super) enum HeldPlace {
     /// The tenant has no limit.
     NotNeeded,
-    /// The limit is counted on this node, which is the only one.
+    /// This node is the only one, and counts the limit.
     Reserved(#[expect(dead_code, reason = "it is given back when it is dropped")] PlaceReservation),
-    /// The limit is kept together with other nodes: a unit that this node has leased.
+    /// Several nodes keep the limit: this node has leased the unit.
     Leased(Unit),
 }
 
-/// How a placement keeps within its tenant's limits.
+/// Whether a placement needs a place within its tenant's limits.
 #[derive(Debug)]
 pub(super) enum Admission {
-    /// The placement opened no order, and is done.
+    /// The placement opened no order and is done.
     Repeat(PlacedOrder),
     /// The placement may open an order with this place.
     Place(HeldPlace),
 }
 
 impl HeldPlace {
-    /// Places an order that uses this place, within the time for which the place is leased.
+    /// Places an order with this place, within the time for which the place is leased.
     pub(super) async fn with<T>(
         self,
         placing: impl Future<Output = Result<T, PlaceError>>,
@@ -71,7 +71,7 @@ impl HeldPlace {
         placed
     }
 
-    /// Gives the place back: no order was placed with it.
+    /// Gives the place back, because no order was placed with it.
     fn give_back(self) {
         if let Self::Leased(unit) = self {
             unit.unused();
@@ -80,10 +80,10 @@ impl HeldPlace {
 }
 
 impl OrderService {
-    /// Makes this `node` keep limits together with other nodes that accept orders into the same store.
+    /// Lets this `node` keep limits together with other nodes that accept orders into the same store.
     ///
     /// # Panics
-    /// If it is shared already.
+    /// If the service is shared already.
     #[must_use]
     pub fn with_neighbours(mut self, leases: Arc<dyn Leases>, node: u64) -> Self {
         Arc::get_mut(&mut self.inner).expect("other nodes are set before the service is shared").quotas =
@@ -91,18 +91,17 @@ impl OrderService {
         self
     }
 
-    /// Gives back what this node has leased of limits, for a node that ends.
+    /// Gives back this node's leases of limits, for a node that stops.
     pub async fn give_back_leases(&self) {
         if let Some(quotas) = &self.inner.quotas {
             quotas.close().await;
         }
     }
 
-    /// Sets how many requests the server works on at once. The number of requests that may wait follows from
-    /// it.
+    /// Sets how many requests the server works on at once. It also sets how many requests can wait.
     ///
     /// # Panics
-    /// If it is shared already.
+    /// If the service is shared already.
     #[must_use]
     pub fn with_requests_max(mut self, requests_max: usize) -> Self {
         Arc::get_mut(&mut self.inner).expect("limits are set before the service is shared").waits =
@@ -110,14 +109,14 @@ impl OrderService {
         self
     }
 
-    /// A seat for a request that waits; `None` if this tenant has its share of the seats already.
+    /// A slot for a request that waits, or `None` if this tenant has its share already.
     pub(super) fn wait_seat(&self, tenant: &str) -> Option<TenantPermit> {
         self.inner.waits.take(tenant, self.inner.tenants.is_only_one())
     }
 
-    /// Keeps a tenant within its limits. Limits are for placements that open an order: a new one, a new life of one
-    /// that has ended, or a cancelled one that is wanted again. A placement that joins an open order, or gets an
-    /// answer that is on record, needs no place and is done here.
+    /// Keeps a tenant within its limits. They apply to placements that open an order: a new one, a new life of an
+    /// ended one, or a cancelled one that is placed again. A placement that joins an open order or gets a recorded
+    /// answer needs no place, and is done here.
     pub(super) async fn admit(
         &self,
         caller: &Caller,
@@ -162,8 +161,8 @@ impl OrderService {
         }
     }
 
-    /// Takes a place of a limit that other nodes keep, too. Where as many orders are open as may be, a limit that fits into one page is
-    /// looked at for every placement, a larger one a few times a second.
+    /// Takes a place of a limit that several nodes keep. If the limit is reached, a limit that fits into one page is
+    /// counted for every placement, a larger one a few times a second.
     async fn lease(&self, quotas: &Quotas, tenant: &str, most: usize) -> Result<Taken, Declined> {
         let is_large = most > PAGE && self.inner.commit_feed.open_orders(tenant) >= most;
         let stale_max = if is_large { REFUSED_FOR } else { Duration::ZERO };
@@ -172,7 +171,7 @@ impl OrderService {
         Ok(taken.map_err(PlaceError::Store)?)
     }
 
-    /// Counts the open orders of a tenant in the store, up to as many as there may be.
+    /// Counts the open orders of a tenant in the store, up to `most`.
     pub(super) async fn count_open_of(&self, tenant: &str, most: usize) -> Result<u64, StoreError> {
         let Inner { engine, commit_feed, .. } = &*self.inner;
         let (before, mut found, mut after) = (commit_feed.counted_of(tenant), HashSet::new(), None);
@@ -197,8 +196,8 @@ impl OrderService {
         &self.inner.wrong_keys
     }
 
-    /// The balance for this caller, if any: the account's own for those that may see it. Others get a number that never changes,
-    /// and is enough for clients that look before they order.
+    /// The balance for this caller, if it is known. Tenants that may not see the account's balance get a fixed number
+    /// that is enough for clients that check it before they order.
     pub(crate) async fn balance_for(&self, caller: &Caller) -> Option<Money> {
         if !self.sees_account(caller) {
             return Some(ENOUGH_MONEY);
@@ -206,7 +205,7 @@ impl OrderService {
         self.account().await.and_then(|account| account.balance)
     }
 
-    /// The threads of the account, to those that may see them.
+    /// The threads of the account, for tenants that may see them.
     pub(crate) async fn threads_for(&self, caller: &Caller) -> Option<Threads> {
         if !self.sees_account(caller) {
             return None;

@@ -1,5 +1,5 @@
-//! What this gateway is and what it can do: the index, the caller itself, the kinds, the codes, the document, and whether
-//! it is alive and ready.
+//! Endpoints about this gateway: the index, the caller, the kinds, the codes, the OpenAPI document, health and
+//! readiness.
 
 use super::AppState;
 use super::caller::Tenanted;
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// How long a store may take to say that it is there.
+/// The timeout of the store in a readiness check.
 const STORE_WAIT: Duration = Duration::from_secs(2);
 
 problems!(MeProblems: Unauthorized, Forbidden);

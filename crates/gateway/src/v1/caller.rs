@@ -1,4 +1,4 @@
-//! The caller of a request, by its key, and the request's other headers: whether it waits, and its idempotency key.
+//! The caller of a request, by its key, and other headers: whether the request waits, and its idempotency key.
 
 use super::problem::{Code, Refused};
 use crate::{Caller, OrderId, OrderService, order_options};
@@ -21,7 +21,7 @@ pub(crate) fn key_in_headers(headers: &HeaderMap) -> Option<&str> {
     bearer.or_else(|| headers.get("x-api-key")?.to_str().ok())
 }
 
-/// Who sent a request, by its key.
+/// The sender of a request, by its key.
 struct Sender {
     key: Option<String>,
     /// The tenant of the key.
@@ -97,7 +97,7 @@ where
     }
 }
 
-/// A request of a tenant, who sees its own orders, or (`None`) of the operator, who sees all.
+/// The watcher of a stream: a tenant, which sees its own orders, or (`None`) the operator, which sees all.
 #[derive(Clone, Debug)]
 pub struct Watcher(pub Option<Caller>);
 

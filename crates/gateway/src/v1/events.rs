@@ -1,5 +1,5 @@
-//! Live events: each commit of this node, as server-sent events. The body of a stream makes its next event when the last one has been
-//! sent, so a slow reader delays no one else, and a disconnect leaves nothing behind.
+//! Live events: each commit of this node, as server-sent events. A stream makes its next event when the last one has
+//! been sent. So a slow reader delays no other, and a disconnect leaves nothing behind.
 
 use super::AppState;
 use super::caller::{Id, Tenanted, Watcher};
@@ -29,7 +29,7 @@ use utoipa::ToSchema;
 
 /// The beginning of every stream: how soon a client may reconnect.
 pub const GREETING: &str = "retry: 2000\n\n";
-/// Sent by a stream that has nothing to send.
+/// A comment that a silent stream sends.
 const STILL_HERE: &str = ": still here\n\n";
 
 /// Content type of a stream.
@@ -119,7 +119,7 @@ pub(super) async fn watch_all(
     Ok(stream(seat, once(ready(GREETING.to_owned())).chain(changes)))
 }
 
-/// How far an order has come: it grows with everything that is worth telling.
+/// How far an order has come. It grows with every change that is worth an event.
 type Mark = (Timestamp, u32, usize);
 
 fn mark(order: &Order) -> Mark {
@@ -135,7 +135,7 @@ struct ChangeEvents {
 
 #[derive(Serialize)]
 struct Lagged {
-    /// For the operator only: it counts the changes of all tenants.
+    /// The number of missed changes. It is for the operator only, because it counts all tenants.
     missed: Option<u64>,
 }
 
@@ -161,7 +161,7 @@ impl ChangeEvents {
     }
 }
 
-/// One order until its end.
+/// The events of one order until its end.
 struct OrderEvents {
     state: AppState,
     caller: Caller,
@@ -169,13 +169,13 @@ struct OrderEvents {
     key: Key,
     commits: Receiver<Arc<Order>>,
     watch: Watch,
-    /// How much of its timeline was sent.
+    /// The latest state that was sent.
     sent: Option<Mark>,
     is_over: bool,
 }
 
 impl OrderEvents {
-    /// What the stream begins with.
+    /// The beginning of the stream, with the current order.
     async fn first(&mut self) -> String {
         format!("{GREETING}{}", self.look().await.unwrap_or_default())
     }
@@ -202,7 +202,7 @@ impl OrderEvents {
         None
     }
 
-    /// Reads the order again, and shows it if it has changed.
+    /// Reads the order, and returns an event if it has changed.
     async fn look(&mut self) -> Option<String> {
         match self.state.orders.look(&self.caller, self.id).await {
             Ok(view) if view.outcome == Outcome::NotYet => self.show_news(&view),
@@ -215,7 +215,7 @@ impl OrderEvents {
         }
     }
 
-    /// Shows a pending order, unless it is no newer than what was sent.
+    /// An event for a pending order, unless it is no newer than what was sent.
     fn show_news(&mut self, view: &OrderView) -> Option<String> {
         let is_known = self.sent.is_some_and(|sent| sent >= mark(&view.order));
         if is_known { None } else { self.show(view) }
@@ -235,8 +235,8 @@ fn event(name: &str, data: &impl Serialize) -> String {
     text
 }
 
-/// A response of events. The body makes the next event only when there is room for it; the seat is given back when the stream ends,
-/// however it does.
+/// A response that streams events. The next event is made only when there is room for it. The slot is given back when
+/// the stream ends in any way.
 fn stream(seat: StreamPermit, events: impl Stream<Item = String> + Send + 'static) -> Response {
     let texts = events.map(move |text| {
         let _seat = &seat;

@@ -1,4 +1,4 @@
-//! Which page of a list is asked for.
+//! The query for one page of a list.
 
 use super::problem::Refused;
 use axum::extract::rejection::QueryRejection;
@@ -62,7 +62,7 @@ pub fn read_limit(limit: Option<usize>) -> Result<usize, Refused> {
     }
 }
 
-/// The problem of a query that cannot be read.
+/// The problem for a query that cannot be read.
 pub fn bad_query(_: QueryRejection) -> Refused {
     Refused::bad("query", "Each of the query's parameters is given once at most, and is one that there is.")
 }

@@ -78,7 +78,7 @@ pub fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
     }
 }
 
-/// The field of the body that is wrong.
+/// The name of the field that is wrong.
 fn field(why: &BadRequest) -> String {
     match why {
         BadRequest::MissingField { field, .. } => format!("params.{field}"),

@@ -1,4 +1,5 @@
-//! How an order is shown: in full to the caller that placed it, and in short, without its answer, in lists and live events.
+//! The views of an order: in full for the caller that placed it, and in short, without its answer, for lists and live
+//! events.
 
 use super::decimal;
 use crate::OrderId;
@@ -52,12 +53,12 @@ impl Source {
         }
     }
 
-    /// For a request by id: bought, or taken from the stock.
+    /// The source for a request by id: bought, or taken from the stock.
     pub(crate) fn by(id: OrderId, order: &Order) -> Self {
         if id.is_from_stock() || order.is_from_stock() { Self::Stock } else { Self::Api }
     }
 
-    /// For a placement, unless the stock has served it since.
+    /// The source for a placement, unless the stock has served it since.
     pub(super) fn of(origin: Origin, order: &Order) -> Self {
         match origin {
             Origin::Api if order.is_from_stock() => Self::Stock,
@@ -194,7 +195,7 @@ fn expired() -> (Status, Option<ErrorView>) {
     (Status::Expired, Some(error("answer_expired", "the answer has too little life left")))
 }
 
-/// Status of an order for a reader that does not take its answer.
+/// The status of an order for a reader that does not take its answer.
 fn class(order: &Order, now: Timestamp) -> (Status, Option<ErrorView>) {
     let good = |answer: &Answer| answer.is_good_for(order.terms.min_life, now);
     match &order.phase {
@@ -233,7 +234,7 @@ impl OrderInShort {
 }
 
 impl OrderInFull {
-    /// `None` if the record is gone.
+    /// The view of an order, or `None` if its record is gone.
     pub(crate) fn of(
         id: OrderId,
         origin: Source,

@@ -1,5 +1,5 @@
-//! Orders: place, read, list, cancel and report. A caller that disconnects while it waits loses nothing: the order is on record and
-//! continues.
+//! Order endpoints: place, read, list, cancel and report. A caller that disconnects while it waits loses nothing,
+//! because the order is on record and continues.
 
 use super::caller::{Chosen, Id, Prefer, Tenanted};
 use super::list_page::{PageQuery, bad_query, read_limit};
@@ -263,7 +263,7 @@ impl AppState {
             .ok_or_else(|| Code::UnknownOrder.plain())
     }
 
-    /// When an answer may be there: half of them are after the first of the kind's times.
+    /// When an answer may be there: half of the answers take no longer than the kind's median.
     fn pause(&self, seen: &OrderView) -> Duration {
         let usual =
             self.orders.engine().kind(&seen.order.terms.kind).map_or(LOOK_LATEST, |kind| kind.pace.p50);

@@ -43,7 +43,7 @@ macro_rules! codes {
     };
 }
 
-/// What an error code of `/v1` means: its HTTP status, its title and what to do.
+/// The meaning of an error code of `/v1`: its HTTP status, its title and what to do.
 #[must_use]
 pub fn native_code(name: &str) -> Option<(u16, &'static str, &'static str)> {
     let code = Code::ALL.iter().find(|code| code.name() == name)?;
@@ -136,7 +136,7 @@ impl Code {
         format!("/v1/errors/{}", self.name())
     }
 
-    /// Whether the response may have a `Retry-After`.
+    /// Whether the response can have a `Retry-After`.
     const fn may_say_when(self) -> bool {
         matches!(self.status(), 429 | 503) || matches!(self, Self::Refused | Self::InFlight)
     }
@@ -167,7 +167,7 @@ pub struct Problem {
     pub provider_code: Option<String>,
 }
 
-/// A refused request: the code, and what is particular to this request.
+/// A refused request: the code, and the details of this request.
 #[derive(Debug)]
 pub struct Refused {
     code: Code,
@@ -193,7 +193,7 @@ impl Refused {
         Code::BadParams.because(detail).at(field)
     }
 
-    /// Names the field, cut to a useful length.
+    /// Sets the name of the wrong field, cut to a useful length.
     pub fn at(mut self, field: &str) -> Self {
         self.field = Some(field.chars().take(128).collect());
         self
@@ -215,7 +215,7 @@ impl Refused {
     }
 }
 
-/// Whole seconds, rounded up, so that a retry is not too early.
+/// `Retry-After` in whole seconds, rounded up, so that a retry is not too early.
 pub fn retry_after(span: Duration) -> HeaderValue {
     HeaderValue::from(span.as_millis().div_ceil(1000).clamp(1, 86_400) as u64)
 }

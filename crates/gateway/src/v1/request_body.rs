@@ -1,5 +1,5 @@
-//! Request bodies: read field by field, so that an error can name the field without repeating its value; and their description in
-//! the OpenAPI document.
+//! Request bodies. They are read field by field, so that an error can name the field without repeating its value.
+//! Their OpenAPI description is here too.
 
 use super::problem::{Code, Refused};
 use crate::{OrderRequest, order_options};
@@ -29,7 +29,7 @@ use utoipa::{PartialSchema, ToSchema};
 pub const KIND_PATTERN: &str = "^[A-Za-z0-9_.-]+$";
 const BASE64_PATTERN: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 const ADDRESS_PATTERN: &str = "^https?://";
-/// No answer that expires lives longer.
+/// The longest life of an answer that expires.
 pub const MIN_LIFE_MAX_S: u64 = 86_400;
 
 const MIN_LIFE_WORDS: &str = "Life that the answer must have left when it is handed out, also when it is read by its id. \
@@ -45,7 +45,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub struct JsonBody(Map<String, Value>);
 
 impl fmt::Debug for JsonBody {
-    /// Parameters are no business of a log.
+    /// Hides the fields, because parameters must not reach a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JsonBody({} fields)", self.0.len())
     }
@@ -233,7 +233,7 @@ impl JsonBody {
         }
     }
 
-    /// Whether the caller reports a good answer.
+    /// Reads whether the caller reports a good answer.
     pub(super) fn verdict(mut self) -> Result<bool, Refused> {
         let Some(Value::Bool(is_good)) = self.take("good") else {
             return Err(Refused::bad("good", "`good` must be true or false."));
@@ -243,8 +243,8 @@ impl JsonBody {
     }
 }
 
-/// Refuses parameter names that are about the order or the request: they are not sent to a provider, and a caller may rely on one
-/// that is silently left out.
+/// Refuses parameter names that are about the order or the request. They are not sent to a provider, and a caller
+/// might rely on one that is silently dropped.
 pub fn check_param_name(object: &str, name: &str) -> Result<(), Refused> {
     let refuse = |words: &str| Err(Refused::bad(&format!("{object}.{name}"), words));
     if order_options::field_named(name).is_some() {
@@ -267,7 +267,7 @@ fn is_address(url: &str) -> bool {
     url.starts_with("http://") || url.starts_with("https://")
 }
 
-/// A parameter's value; providers write true and false as 1 and 0.
+/// The value of a parameter. Booleans become 1 and 0, as providers write them.
 pub fn param(value: Value) -> Option<Param> {
     match value {
         Value::String(text) => Some(Param::Text(text)),

@@ -1,5 +1,5 @@
-//! The address for callbacks, over real sockets: what a provider, a forger and a broken client can send to it, and what becomes of
-//! the order.
+//! Tests of the callback API over real sockets: calls of a provider, a forger and a broken client, and their effect
+//! on the order.
 
 mod calls;
 mod fixture;

@@ -1,4 +1,4 @@
-//! The classic API, over real sockets: what every client may send, and what it receives, to the byte.
+//! Tests of the classic API over real sockets: what clients send, and what they receive, exact to the byte.
 
 mod answers;
 mod broken;

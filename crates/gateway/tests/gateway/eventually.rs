@@ -1,12 +1,12 @@
-//! Waiting for a condition that sends no notice. Several test binaries share it.
+//! Waits for a condition that sends no notice. Several test binaries share it.
 
 use std::time::Duration;
 
-/// Longer than anything here may take on a machine that is busy with something else.
+/// Longer than any step here takes on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Looks until there is something to see.
+/// Calls `look` until it returns a value.
 pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let looking = async {
         loop {

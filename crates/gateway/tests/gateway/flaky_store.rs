@@ -1,4 +1,4 @@
-//! A store that can be away or hang.
+//! A store that can be down or hang.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct FlakyStore {
     inner: MemoryStore,
     is_away: Arc<AtomicBool>,
-    /// Whether it gives no answer at all.
+    /// Whether the store never answers.
     pub(crate) hangs: Arc<AtomicBool>,
 }
 
 impl FlakyStore {
-    /// Away for as long as the flag says so.
+    /// A store that is down while the flag is set.
     pub(crate) fn new(is_away: &Arc<AtomicBool>) -> Self {
         Self { inner: MemoryStore::default(), is_away: Arc::clone(is_away), hangs: Arc::default() }
     }
@@ -82,7 +82,7 @@ impl Store for FlakyStore {
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.there().await?.purge(now, limit).await
     }
-    /// Nothing here is unreadable, unless the store around it reports that this one is.
+    /// Removes a record. No record here is unreadable unless a wrapper says so.
     async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
         Ok(self.there().await?.lose(key))
     }

@@ -1,4 +1,4 @@
-//! The ids that clients see.
+//! Tests of the ids that clients see.
 
 use quittance_gateway::{NotAnId, OrderId};
 use quittance_lifecycle::Key;

@@ -1,4 +1,4 @@
-//! The JSON API as clients reach it: over a socket, beside the other APIs, on one connection or many.
+//! Tests of the JSON API over sockets, beside the other APIs, on one connection or many.
 
 mod bad_input;
 mod dialects;

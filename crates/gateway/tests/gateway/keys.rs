@@ -1,4 +1,4 @@
-//! Keys and tenants: whose key it is, and how fast a tenant may place orders.
+//! Tests of keys and tenants: which tenant a key belongs to, and how fast a tenant can place orders.
 
 use quittance_gateway::{KEY_BYTES, KeyDigest, NotKnown, Rate, Tenant, TenantSettings, Tenants};
 use quittance_lifecycle::Timestamp;

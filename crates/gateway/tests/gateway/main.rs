@@ -1,4 +1,4 @@
-//! The gateway over real sockets: each API as its callers see it, the server around them, callbacks and webhooks.
+//! Tests of the gateway over real sockets: each API, the server around them, callbacks and webhooks.
 #![expect(clippy::unwrap_used, reason = "a failure in a test must be seen at once")]
 
 mod callbacks;

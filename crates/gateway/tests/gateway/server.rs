@@ -1,4 +1,4 @@
-//! The server around the APIs: limits, slow and silent callers, certificates, and how it closes.
+//! Tests of the server around the APIs: limits, slow and silent callers, certificates, and closing.
 
 mod closing;
 mod keep_alive;

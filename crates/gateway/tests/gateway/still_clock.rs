@@ -1,4 +1,4 @@
-//! A clock that stands still, so that nothing depends on how fast a test runs. The tests of all APIs share it.
+//! A clock that stands still, so that results do not depend on speed. The tests of all APIs share it.
 
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
@@ -16,7 +16,7 @@ impl Clock for StillClock {
         NOW
     }
 
-    /// No task waits for a moment that never comes, but a pause of a blink ends.
+    /// Returns at once for a pause of up to a second, and never for a later moment.
     async fn sleep_until(&self, moment: Timestamp) {
         if moment > NOW + Duration::from_secs(1) {
             std::future::pending::<()>().await;

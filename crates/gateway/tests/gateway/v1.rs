@@ -1,5 +1,4 @@
-//! The native API as its callers see it, on an engine whose provider does what the site key says and whose clock moves when the test
-//! says so.
+//! Tests of the native API. The site key selects what the provider does, and the test moves the clock.
 
 mod about;
 mod apis;

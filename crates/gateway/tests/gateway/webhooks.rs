@@ -1,5 +1,4 @@
-//! Callers that asked to be called, over real HTTP: what they receive, in which form, with which signature, and where none
-//! is ever called.
+//! Tests of webhooks over real HTTP: their content, format and signature, and addresses that are never called.
 
 mod fixture;
 mod receiver;
@@ -108,7 +107,7 @@ async fn a_webhook_about_an_order_without_an_answer_has_a_code_of_its_dialect_an
     world.stop().await;
 }
 
-/// A message that was not accepted is sent again, under the same name, so that a caller that got it twice can see that.
+/// A webhook that was not accepted is sent again with the same id, so that a caller that got it twice can see that.
 #[tokio::test]
 async fn a_message_that_was_not_accepted_is_sent_again_under_the_same_name() {
     let receiver = Receiver::start(&[500]).await;
@@ -122,7 +121,7 @@ async fn a_message_that_was_not_accepted_is_sent_again_under_the_same_name() {
     world.stop().await;
 }
 
-/// A route that takes only the method that the caller's dialect does not use would else be called in vain for ever.
+/// Without this rule, a route that allows only the other method would be called in vain for ever.
 #[tokio::test]
 async fn a_route_that_does_not_allow_the_method_is_called_by_the_other_one_from_then_on() {
     for (dialect, first, then) in [("2captcha", "POST", "GET"), ("captchaai", "GET", "POST")] {
@@ -139,7 +138,7 @@ async fn a_route_that_does_not_allow_the_method_is_called_by_the_other_one_from_
     }
 }
 
-/// A redirect could lead inside, so none is followed: it counts as not taken.
+/// A redirect could lead into the operator's network, so none is followed: the webhook counts as not accepted.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let receiver = Receiver::start(&[302]).await;
@@ -165,7 +164,7 @@ async fn an_address_inside_is_refused_and_nothing_is_bought() {
     world.stop().await;
 }
 
-/// A name may change its mind after the order was accepted: it is judged again when it is called.
+/// A name can resolve to another address after the order was accepted, so it is checked again at the call.
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_called() {
     let receiver = Receiver::start(&[]).await;

@@ -1,4 +1,4 @@
-//! What a callback changes, what it does not, and what its caller gets.
+//! Tests of what a callback changes and does not change, and of its response.
 
 use super::fixture::Fixture;
 use crate::still_clock::NOW;
@@ -54,7 +54,7 @@ async fn forged_unknown_and_repeated_ones_change_nothing_and_are_answered_alike(
     assert_eq!(answer.payload.text, "first");
 }
 
-/// A node that does not know yet with which secrets the others have signed.
+/// A node that does not know yet with which secrets other nodes sign.
 #[tokio::test]
 async fn a_callback_of_another_node_is_not_forged_while_its_secret_is_on_its_way() {
     let fixture = fixture().await;
@@ -80,8 +80,8 @@ async fn what_makes_no_sense_is_counted_and_changes_nothing() {
     assert_eq!((fixture.api.senseless(), fixture.phase().await), (5, "solving"));
 }
 
-/// Trap: a callback arrives garbled and gets 200, and the provider repeats it a minute later. The answer must not look as young as
-/// the repetition.
+/// Trap: a callback arrives garbled and gets 200, and the provider repeats it a minute later. The answer must not
+/// look as young as the repeat.
 #[tokio::test]
 async fn a_garbled_callback_counts_as_one_that_the_provider_may_repeat() {
     let fixture = fixture().await;
@@ -110,7 +110,7 @@ async fn the_provider_gets_200_only_when_the_result_is_safe() {
     );
 }
 
-/// When the last callback in the spill came, and the outages before it.
+/// The receipt of the last callback in the spill: its time, and the outages before it.
 fn last_receipt(fixture: &Fixture) -> Receipt {
     match fixture.spill.waiting().unwrap().pop().map(|incoming| incoming.event) {
         Some(Event::CalledBack { receipt: Some(receipt), .. }) => receipt,

@@ -1,5 +1,5 @@
-//! An engine behind a real server: a store that can be away, a spill that can be full, and a provider that takes everything and
-//! says nothing, so that the test can speak for it.
+//! An engine behind a real server: a store that can be down, a spill that can be full, and a provider that never
+//! answers, so that the test can call back for it.
 
 use crate::flaky_store::FlakyStore;
 use crate::still_clock::StillClock;
@@ -20,11 +20,11 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Takes everything, and remembers where it is to call.
+/// A provider that takes every order and keeps the callback addresses.
 #[derive(Default)]
 struct Silent {
     addresses: Mutex<Vec<String>>,
-    /// How many callbacks it was given to read.
+    /// How many callbacks it had to read.
     read: AtomicUsize,
 }
 
@@ -63,7 +63,7 @@ impl Provider for Silent {
         Duration::ZERO
     }
 
-    /// `code=...` at the end of the query or the body; the dialects are tested where they are known.
+    /// Reads `code=...` at the end of the query or the body. The dialects have their own tests.
     fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
         self.read.fetch_add(1, Ordering::Relaxed);
         let body = std::str::from_utf8(callback.body).ok()?;
@@ -109,14 +109,14 @@ pub(crate) struct Fixture {
     pub(crate) spill: MemorySpill,
     pub(crate) api: CallbackApi,
     pub(crate) placed: PlacedOrder,
-    /// The path of the callback address that the provider was given.
+    /// The path of the callback address that the provider got.
     pub(crate) path: String,
     address: SocketAddr,
     silent: Arc<Silent>,
 }
 
 impl Fixture {
-    /// One order, taken by the provider, and an address at which its callback may come in.
+    /// One order that the provider has taken, and an address for its callback.
     pub(crate) async fn with_one_order(limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -152,7 +152,7 @@ impl Fixture {
         Self { engine, outages, spill, api, placed, path, address, silent }
     }
 
-    /// How many callbacks the provider's adapter was given to read.
+    /// How many callbacks the provider's adapter had to read.
     pub(crate) fn read_by_adapter(&self) -> usize {
         self.silent.read.load(Ordering::Relaxed)
     }
@@ -161,7 +161,7 @@ impl Fixture {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Whether a connection is let in.
+    /// Whether a connection is accepted.
     pub(crate) async fn knock(&self) -> bool {
         TcpStream::connect(self.address).await.is_ok()
     }
@@ -171,7 +171,7 @@ impl Fixture {
         _ = caller.write_all(words.as_bytes()).await;
     }
 
-    /// The first line of the response, while the caller still sends.
+    /// The head of the response, while the caller still sends.
     pub(crate) async fn word(&self, caller: &mut TcpStream) -> String {
         let mut heard = Vec::new();
         while !heard.ends_with(b"\r\n\r\n") {
@@ -180,7 +180,7 @@ impl Fixture {
         String::from_utf8_lossy(&heard).lines().next().unwrap_or_default().to_owned()
     }
 
-    /// The status line of the answer; empty if the connection was closed without one.
+    /// The status line of the response, or an empty text if the connection was closed without one.
     pub(crate) async fn answer(&self, mut caller: TcpStream) -> String {
         let mut answer = Vec::new();
         _ = caller.read_to_end(&mut answer).await;

@@ -1,4 +1,4 @@
-//! What each action answers, plain and in JSON, to the byte.
+//! Tests of the reply to each action, plain and in JSON, exact to the byte.
 
 use super::fixture::{FORM, Fixture, KEY};
 use quittance_lifecycle::{CallbackResult, Money, Payload, ProviderAnswer};

@@ -1,8 +1,8 @@
-//! Whatever comes in: an answer of the protocol, never a 5xx, never a panic, and the API goes on.
+//! Tests of random requests: each gets a reply of the protocol, never a 5xx, and the API does not panic.
 
 use super::fixture::{Fixture, KEY};
 
-/// Requests that are equal in every run.
+/// Random requests that are equal in every run.
 struct Dice(u64);
 
 impl Dice {

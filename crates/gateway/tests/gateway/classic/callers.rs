@@ -1,4 +1,4 @@
-//! Who may ask, and what each sees: its own orders, and no others.
+//! Tests of keys and tenants: each caller sees its own orders only.
 
 use super::fixture::{FORM, Fixture, KEY, tenant};
 use quittance_gateway::{GatewaySettings, Rate};

@@ -1,4 +1,4 @@
-//! Every shape in which a real client sends its parameters is understood, and means the same order.
+//! Tests that every encoding of real clients gives the same order.
 
 use super::fixture::{FORM, Fixture, KEY, Reply};
 
@@ -117,7 +117,7 @@ async fn a_poll_may_come_in_any_encoding_too_and_the_id_as_a_number() {
     }
 }
 
-/// As RFC 4648 has it.
+/// Encodes base64 as in RFC 4648.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

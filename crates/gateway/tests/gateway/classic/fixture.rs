@@ -1,5 +1,5 @@
-//! A gateway over real sockets: an engine on a store in memory that can be away, and a provider that takes everything and
-//! is spoken for by the test. Time stands still, so nothing depends on how fast a test runs.
+//! A gateway over real sockets: an engine on a store in memory that can be down, and a provider that takes every
+//! order and answers when the test says so. Time stands still, so results do not depend on speed.
 
 use crate::flaky_store::FlakyStore;
 use crate::still_clock::StillClock;
@@ -28,7 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Takes everything, and remembers what, where it is to call, and what it was asked.
+/// A provider that takes every order and records all calls.
 #[derive(Default)]
 pub(crate) struct Silent {
     /// The task and the last segment of its callback address, by order.
@@ -86,14 +86,14 @@ impl Provider for Silent {
         Duration::ZERO
     }
 
-    /// `panic` stands for a bug of ours.
+    /// Panics if the query contains `panic`, as a bug of ours would.
     fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage> {
         assert!(!callback.query.contains("panic"), "on purpose");
         None
     }
 }
 
-/// One answer, as it came over the wire.
+/// One reply, as it came over the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -110,7 +110,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Without tenants: any key will do.
+    /// A gateway without tenants, which accepts any key.
     pub(crate) async fn open() -> Self {
         Self::with(Vec::new(), GatewaySettings::default()).await
     }
@@ -172,7 +172,7 @@ impl Fixture {
         orders.find(&caller, id.parse().unwrap()).await.unwrap()
     }
 
-    /// What the provider says about the order of this id.
+    /// Sends the provider's result for the order with this id.
     pub(crate) async fn settle(&self, id: &str, tenant: Option<&str>, word: CallbackResult) {
         while self.order(id, tenant).await.phase.name() != "solving" {
             tokio::task::yield_now().await;
@@ -185,7 +185,7 @@ impl Fixture {
         );
     }
 
-    /// The path that the provider is to call about the order of this id.
+    /// The path of the callback for the order with this id.
     #[allow(dead_code, reason = "the tests of the server use it, those of the classic API do not")]
     pub(crate) async fn callback_path(&self, id: &str) -> String {
         while self.order(id, None).await.phase.name() != "solving" {
@@ -220,17 +220,17 @@ impl Fixture {
         self.connect().await.ask("POST", path, &[("Content-Type", content_type)], body.as_ref()).await
     }
 
-    /// `res.php`, by GET, with a key.
+    /// Sends a GET to `res.php` with a key.
     pub(crate) async fn res(&self, query: &str) -> String {
         self.get(&format!("/res.php?key={KEY}&{query}")).await.body
     }
 
-    /// `in.php`, by POST, with a key.
+    /// Posts to `in.php` with a key.
     pub(crate) async fn place(&self, form: &str) -> String {
         self.post("/in.php", FORM, format!("key={KEY}&{form}")).await.body
     }
 
-    /// An order for a token, shared with equal ones, and its id.
+    /// Places an order for a token, shared with equal ones. Returns its id.
     pub(crate) async fn token(&self, sitekey: &str) -> String {
         let response = self
             .place(&format!("method=turnstile&sitekey={sitekey}&pageurl=https://example.com/&reuse=shared"))
@@ -243,7 +243,7 @@ pub(crate) fn tenant(name: &str, key: &str) -> TenantSettings {
     TenantSettings::new(name, KeyDigest::of(key))
 }
 
-/// A connection that is kept.
+/// A connection that is kept open.
 pub(crate) struct Connection<S = TcpStream>(BufReader<S>);
 
 impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Connection<S> {
@@ -281,12 +281,12 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Connection<S> {
         line
     }
 
-    /// The status of an answer that has no body.
+    /// The status of a reply without a body.
     pub(crate) async fn status(&mut self) -> u16 {
         self.line().await.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default()
     }
 
-    /// The next answer; none, if the connection was closed without one.
+    /// The next reply, or `None` if the connection was closed without one.
     pub(crate) async fn reply(&mut self) -> Option<Reply> {
         let mut line = String::new();
         if self.0.read_line(&mut line).await.ok()? == 0 {

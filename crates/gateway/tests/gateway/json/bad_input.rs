@@ -1,10 +1,10 @@
-//! Thousands of bodies that no client would send: each gets an answer of the protocol, and none breaks the API.
+//! Tests with thousands of invalid bodies: each gets a reply of the protocol, and none breaks the API.
 
 use super::dialects::turnstile;
 use super::scripted::{Fixture, KEY};
 use serde_json::{Value, json};
 
-/// Numbers that are the same in every run (xorshift).
+/// Random numbers that are equal in every run (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -41,7 +41,7 @@ impl Dice {
         }
     }
 
-    /// A body that began as a good one.
+    /// A damaged copy of a valid body.
     fn mutated(&mut self) -> Vec<u8> {
         let mut text = turnstile(KEY);
         for _ in 0..self.members(4) {

@@ -1,4 +1,4 @@
-//! The whole way of a task in each dialect, to the byte.
+//! Tests of a whole task in each dialect, exact to the byte.
 
 use super::scripted::{Fixture, KEY};
 use crate::still_clock::NOW;
@@ -8,7 +8,7 @@ use quittance_lifecycle::Payload;
 use quittance_protocol::json::{id_of_uuid, uuid_of};
 use serde_json::{Value, json};
 
-/// Equal ones are one job.
+/// A task for a token. Equal tasks are one job.
 pub(super) fn turnstile(key: &str) -> Value {
     json!({"clientKey": key, "reuse": "shared", "task": {
         "type": "TurnstileTaskProxyless", "websiteURL": "https://example.com/", "websiteKey": "k"}})

@@ -1,4 +1,4 @@
-//! Each error has the right code and number, and words that help.
+//! Tests that each error has the right code and number, and a helpful text.
 
 use super::dialects::turnstile;
 use super::scripted::{Fixture, KEY};
@@ -96,7 +96,7 @@ async fn a_body_that_is_not_a_json_object_is_refused_as_such() {
     );
 }
 
-/// Strict clients stop at a code that is none of their service's.
+/// Strict clients stop at a code that their service does not have.
 #[tokio::test]
 async fn a_host_that_is_not_allowed_has_a_code_of_the_dialect_and_the_true_reason() {
     let fixture = Fixture::open();

@@ -1,4 +1,4 @@
-//! A whole gateway on a port of its own, in front of a provider that solves whatever it gets, at once.
+//! A whole gateway on its own port, with a provider that solves every task at once.
 
 use crate::still_clock::StillClock;
 use quittance_engine::{Engine, Settings, World};
@@ -51,17 +51,17 @@ impl JsonServer {
         self.connect_as("127.0.0.1").await
     }
 
-    /// A client that says another host than the address it connects to.
+    /// A client that names another host than the address to which it connects.
     pub(crate) async fn connect_as(&self, host: &str) -> Connection {
         Connection(TcpStream::connect(self.address).await.unwrap(), host.to_owned())
     }
 }
 
-/// One connection, used again and again.
+/// One connection that is used for several requests.
 pub(crate) struct Connection(TcpStream, String);
 
 impl Connection {
-    /// The head of an answer in small letters, and its body.
+    /// The head of a response in lower case, and its body.
     pub(crate) async fn exchange(&mut self, method: &str, path: &str, body: &str) -> (String, String) {
         let length = body.len();
         let host = &self.1;
@@ -79,7 +79,7 @@ impl Connection {
         (head, String::from_utf8(body).unwrap())
     }
 
-    /// What the JSON API answers: always 200, always JSON.
+    /// The reply of the JSON API, which is always JSON with status 200.
     pub(crate) async fn ask(&mut self, path: &str, body: &Value) -> Value {
         let (head, body) = self.exchange("POST", path, &body.to_string()).await;
         assert!(head.starts_with("http/1.1 200 ok\r\n"), "{path}: {head}");
@@ -87,7 +87,7 @@ impl Connection {
         serde_json::from_str(&body).unwrap()
     }
 
-    /// Polls without a pause until the task is no longer being worked on.
+    /// Polls without a pause until the task has ended.
     pub(crate) async fn result(&mut self, prefix: &str, id: &Value) -> Value {
         let poll = serde_json::json!({"clientKey": "any", "taskId": id});
         loop {

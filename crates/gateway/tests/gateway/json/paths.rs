@@ -1,9 +1,9 @@
-//! One address, several APIs, the same orders.
+//! Tests that several APIs at one address see the same orders.
 
 use super::fixture::JsonServer;
 use serde_json::{Value, json};
 
-/// Equal ones are one job.
+/// A task for a token. Equal tasks are one job.
 fn turnstile(key: &str) -> Value {
     json!({"clientKey": "any", "reuse": "shared", "task": {
         "type": "TurnstileTaskProxyless", "websiteURL": "https://example.com/", "websiteKey": key}})

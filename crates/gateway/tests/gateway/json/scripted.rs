@@ -1,5 +1,5 @@
-//! An engine behind the API: a store that can be away or hang, and a provider that takes everything and answers nothing until the
-//! test speaks for it.
+//! An engine behind the API: a store that can be down or hang, and a provider that takes every order and answers when
+//! the test says so.
 
 use crate::flaky_store::FlakyStore;
 use crate::still_clock::StillClock;
@@ -27,10 +27,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Any key will do where there are no tenants.
+/// A key. Without tenants, any key is accepted.
 pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-/// Takes everything, and remembers where it is to call and which reports it got.
+/// A provider that takes every order and records callback addresses and reports.
 #[derive(Default)]
 pub(super) struct Scripted {
     calls: Mutex<Vec<String>>,
@@ -141,7 +141,7 @@ impl Fixture {
         Self { orders, gateway, provider, store_is_away, store_hangs }
     }
 
-    /// The status, the content type and the body of an answer.
+    /// The status, the content type and the body of a response.
     pub(super) async fn exchange(
         &self,
         method: &str,
@@ -160,7 +160,7 @@ impl Fixture {
         (status, kind, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    /// The body of an answer, which is JSON with status 200 whatever was asked.
+    /// The body of a response, which must be JSON with status 200.
     pub(super) async fn post(&self, path: &str, body: impl Into<Bytes>) -> String {
         let (status, kind, body) = self.exchange("POST", path, None, body).await;
         assert_eq!((status, kind.as_str()), (200, "application/json"), "{path}");
@@ -171,7 +171,7 @@ impl Fixture {
         serde_json::from_str(&self.post(path, body.to_string()).await).unwrap()
     }
 
-    /// Speaks for the provider, about the last task that it has taken but `before`.
+    /// Sends a provider's result for the last task but `before`.
     async fn say(&self, before: usize, word: CallbackResult) {
         let (segment, task) = loop {
             let calls = self.provider.calls.lock().unwrap().clone();
@@ -196,7 +196,7 @@ impl Fixture {
         self.say(0, CallbackResult::Faulted(Fault::new(FaultClass::Caller, code))).await;
     }
 
-    /// Waits until the provider has been given so many tasks.
+    /// Waits until the provider has got `count` tasks.
     pub(super) async fn until_submitted(&self, count: usize) {
         while self.provider.submits() < count {
             tokio::task::yield_now().await;

@@ -1,4 +1,5 @@
-//! While the store is away or slow, no caller that may have paid is made to give up, and none waits for long.
+//! Tests with a store that is down or slow: a caller that may have paid is not made to give up, and no caller waits
+//! for long.
 
 use super::dialects::turnstile;
 use super::scripted::{Fixture, KEY};

@@ -1,4 +1,4 @@
-//! Who is asking, what it has chosen, and that it sees nothing of other tenants.
+//! Tests that each tenant is known by its key, keeps its settings, and sees nothing of other tenants.
 
 use super::dialects::turnstile;
 use super::scripted::{Fixture, KEY};

@@ -1,10 +1,10 @@
-//! A server that closes: no new connection, an answer for each open one, and nothing left behind.
+//! Tests of closing the server: no new connection, a response for each open one, and nothing left behind.
 
 use crate::classic::fixture::{Connection, FORM, Fixture, KEY};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// As long as a test may take at the most.
+/// The longest time that a test may take.
 const LONG: Duration = Duration::from_secs(30);
 
 async fn until_busy(fixture: &Fixture) {
@@ -61,7 +61,7 @@ async fn a_live_stream_does_not_keep_the_server_from_closing() {
     assert_eq!(fixture.gateway.counts().connections_open, 0);
 }
 
-/// It was accepted a moment before, and to close it would look like a crash.
+/// The connection was accepted a moment before. Closing it would look like a crash.
 #[tokio::test]
 async fn a_connection_that_has_just_come_is_answered_although_the_server_closes() {
     let fixture = Fixture::open().await;

@@ -1,4 +1,4 @@
-//! Which API a request finds, who is not let in, and what a bug of ours looks like from outside.
+//! Tests of routing, of refused requests, and of what a caller sees of a bug of ours.
 
 use crate::classic::fixture::{Fixture, KEY, tenant};
 use quittance_gateway::GatewaySettings;

@@ -1,4 +1,4 @@
-//! What a caller may cost: too large, too slow, too many.
+//! Tests of the limits for callers: too large, too slow, too many.
 
 use super::with;
 use crate::classic::fixture::{FORM, Fixture, KEY};

@@ -1,4 +1,4 @@
-//! The APIs over TLS, with a certificate that can be replaced while they are open.
+//! Tests of the APIs over TLS, with a certificate that is replaced at run time.
 
 use super::with;
 use crate::classic::fixture::{Connection, Fixture, KEY};
@@ -12,7 +12,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto::ring};
 
-/// A certificate that was made just now, and the server that shows it.
+/// A new certificate, and a server configuration with it.
 fn certificate() -> (CertificateDer<'static>, Arc<ServerConfig>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();

@@ -1,4 +1,4 @@
-//! What the API says about itself.
+//! Tests of what the API says about itself.
 
 use super::fixture::Fixture;
 use super::talk::Ask;
@@ -39,7 +39,7 @@ async fn the_document_is_served_as_it_is_made_and_needs_no_key() {
     }
 }
 
-/// Every `$ref` in it.
+/// Collects every `$ref` in a JSON value.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {

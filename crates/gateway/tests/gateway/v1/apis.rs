@@ -1,4 +1,4 @@
-//! One placement on every API: classic, the JSON protocol in its four dialects, and our own.
+//! One placement on every API: classic, JSON in its four dialects, and our own.
 
 use super::fixture::{ANNA, Fixture};
 use super::talk::{Answered, Ask};
@@ -9,7 +9,7 @@ pub(crate) const PAGE: &str = "https://shop.example.com/";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Api {
     Classic,
-    /// The dialect of this path.
+    /// The JSON protocol in the dialect of this path.
     Json(&'static str),
     V1,
 }
@@ -23,7 +23,7 @@ pub(crate) const APIS: [Api; 6] = [
     Api::V1,
 ];
 
-/// An order for a token of one site key, and what its caller says about the job.
+/// An order for a token of one site key, with what its caller sets about the job.
 #[derive(Clone, Debug)]
 pub(crate) struct Placing {
     pub(crate) sitekey: String,
@@ -37,7 +37,7 @@ impl Placing {
         Self { sitekey: sitekey.to_owned(), tenant: ANNA, header: None, fields: Vec::new() }
     }
 
-    /// With this idempotency key in the header.
+    /// Sets this idempotency key in the header.
     pub(crate) fn keyed(mut self, key: &str) -> Self {
         self.header = Some(key.to_owned());
         self
@@ -86,7 +86,7 @@ impl Api {
         fixture.ask(ask).await
     }
 
-    /// The id of an order that was accepted.
+    /// The id of an accepted order.
     #[track_caller]
     pub(crate) fn id(self, answered: &Answered) -> Value {
         let response = answered.json();
@@ -99,7 +99,7 @@ impl Api {
         id.clone()
     }
 
-    /// The code of a refusal, and the reason beside it.
+    /// The code and the reason of a refusal.
     #[track_caller]
     pub(crate) fn refusal(self, answered: &Answered) -> (String, String) {
         let response = answered.json();
@@ -113,7 +113,7 @@ impl Api {
         (text(code), text(reason))
     }
 
-    /// The response to a caller that comes with this id.
+    /// The response to a caller that polls this id.
     pub(crate) async fn read(self, fixture: &Fixture, tenant: &str, id: &Value) -> Answered {
         let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
         let ask = match self {
@@ -126,7 +126,7 @@ impl Api {
         fixture.ask(ask).await
     }
 
-    /// What this id has for its caller: the token, or `None` as long as it is on its way.
+    /// The token of this id, or `None` while the order is pending.
     pub(crate) async fn look(self, fixture: &Fixture, tenant: &str, id: &Value) -> Option<String> {
         let response = self.read(fixture, tenant, id).await.json();
         let token = match self {
@@ -139,7 +139,7 @@ impl Api {
         token.map(|token| token.as_str().unwrap_or_else(|| panic!("{self:?} {id}: {token}")).to_owned())
     }
 
-    /// The token of this id, when it is there.
+    /// Waits for the token of this id.
     pub(crate) async fn token(self, fixture: &Fixture, tenant: &str, id: &Value) -> String {
         loop {
             if let Some(token) = self.look(fixture, tenant, id).await {
@@ -150,7 +150,7 @@ impl Api {
     }
 }
 
-/// The code that a caller gets for this id, and the reason beside it, on a node at this address.
+/// The code and the reason that a caller gets for this id, on a node at this address.
 async fn read_refused(api: Api, to: std::net::SocketAddr, id: &Value) -> (String, String) {
     let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     let ask = match api {

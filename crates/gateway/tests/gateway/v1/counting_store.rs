@@ -1,4 +1,4 @@
-//! A store that remembers what it was asked, call by call, and some of whose records cannot be read if a test says so.
+//! A store that records its calls. A test can make some of its records unreadable.
 
 use crate::flaky_store::FlakyStore;
 use async_trait::async_trait;
@@ -9,13 +9,13 @@ use quittance_ports::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// What the store reports about such a record; it may hold anything.
+/// What the store says about an unreadable record; it can hold any text.
 pub(crate) const BROKEN: &str = "<b>no JSON</b> \u{1b}[2J";
 
 pub(crate) struct CountingStore {
     inner: FlakyStore,
     calls: Mutex<Vec<&'static str>>,
-    /// Each with whether a later version wrote it.
+    /// The unreadable records, each with whether a later version wrote it.
     broken: Mutex<BTreeMap<Key, bool>>,
 }
 
@@ -24,7 +24,7 @@ impl CountingStore {
         Self { inner, calls: Mutex::default(), broken: Mutex::default() }
     }
 
-    /// Since it was last looked at.
+    /// The calls since the last look.
     pub(crate) fn calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }

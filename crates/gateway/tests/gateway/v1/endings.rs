@@ -1,5 +1,5 @@
-//! What a caller gets when its order has no answer: a code of its dialect that is true, and the reason. One order is read by
-//! the same number on every API.
+//! Tests of what a caller gets for an order without an answer: a true code of its dialect, and the reason. Every API
+//! reads one order by the same number.
 
 use super::apis::{Api, PAGE};
 use super::fixture::{ANNA, Fixture, path_of};
@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 const NO_SLOT: &str = "ERROR_NO_SLOT_AVAILABLE";
 const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
 
-/// How an order ends, and the code of it on the classic API and in the dialects 2captcha, anticaptcha, capsolver and capmonster.
+/// The end of an order, and its code on the classic API and in the dialects 2captcha, anticaptcha, capsolver and
+/// capmonster.
 struct Ending {
-    /// The provider does what it says.
+    /// The site key, which selects what the provider does.
     sitekey: &'static str,
     codes: [&'static str; 5],
     reason: &'static str,

@@ -1,4 +1,4 @@
-//! Live events.
+//! Tests of live events.
 
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, order, path_of};
 use super::talk::Ask;

@@ -1,4 +1,4 @@
-//! Fields of an order as clients write them: in any spelling, and never with two different values.
+//! Tests of the fields of an order in all spellings of clients, and never with two different values.
 
 use super::apis::{APIS, Api, PAGE, Placing};
 use super::fixture::{ANNA, Fixture};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const DIALECTS: [&str; 4] = ["2captcha", "anticaptcha", "capsolver", "capmonster"];
 const SPELLINGS: [&str; 4] = ["idempotencyKey", "IdempotencyKey", "IDEMPOTENCY_KEY", "idempotencykey"];
 
-/// A task with this field inside.
+/// A task that holds this field.
 fn with_task_field(sitekey: &str, name: &str, value: &Value) -> Value {
     let mut task = json!({ "type": "TurnstileTaskProxyless", "websiteKey": sitekey, "websiteURL": PAGE });
     task[name] = value.clone();
@@ -67,7 +67,7 @@ async fn our_own_fields_inside_the_task_are_known_in_every_spelling_and_no_provi
     }
 }
 
-/// What is sent to `in.php`: the query, and the body with its content type.
+/// Requests to `in.php` that have a field twice: the query, and the body with its content type.
 fn classic_doubles(name: &str, one: &str, other: &str) -> Vec<(&'static str, Ask)> {
     let mut rest: Vec<(&str, &str)> = vec![
         ("key", ANNA),
@@ -207,7 +207,7 @@ async fn two_values_of_one_field_are_an_error_in_json() {
     assert_eq!(fixture.provider.submits("hold-2"), 0);
 }
 
-/// Trap: a misspelt key beside the task was ignored, and a retry that its client took to be safe was bought again.
+/// Trap: a misspelt key beside the task was ignored, so a retry that its client believed to be safe was bought again.
 #[tokio::test]
 async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_inside_it() {
     let fixture = Fixture::new().await;
@@ -232,7 +232,7 @@ async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_insid
     assert_eq!(fixture.provider.submits("near-1"), 0);
 }
 
-/// Names that only begin like a field of the order, and the field that is meant.
+/// Names that resemble a field of the order, and the field that is meant.
 const NEARLY_OURS: [(&str, &str); 8] = [
     ("indempotency_key", "idempotency_key"),
     ("resue", "reuse"),
@@ -322,7 +322,7 @@ async fn a_misspelt_callback_address_beside_the_task_and_a_key_that_is_no_text_a
     assert_eq!(fixture.provider.submits("fresh-1"), 0);
 }
 
-/// Trap: `true` was the key `1`, and `["a"]` the key `["a"]`: callers that had made a mistake shared one job.
+/// Trap: `true` became the key `1`, and `["a"]` the key `["a"]`: callers with such a mistake shared one job.
 #[tokio::test]
 async fn a_field_of_an_order_that_is_neither_text_nor_number_is_refused_on_every_api() {
     let fixture = Fixture::new().await;

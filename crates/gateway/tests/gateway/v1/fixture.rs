@@ -1,4 +1,4 @@
-//! A node with two tenants and an operator behind a real socket, and a clock that stands still until it is moved.
+//! A node with two tenants and an operator behind a real socket, and a clock that moves only when the test moves it.
 
 use super::counting_store::CountingStore;
 use super::provider::Scripted;
@@ -30,7 +30,8 @@ pub(crate) const ANNA: &str = "anna567890anna567890anna567890an";
 pub(crate) const BERT: &str = "bert567890bert567890bert567890be";
 pub(crate) const ADMIN: &str = "the operator's own key, of any length";
 
-/// A moment in the year 2100. It moves only when the test says so; a pause of no more than a second ends.
+/// A clock that starts in the year 2100 and moves only when the test moves it. A pause of at most a second ends at
+/// once.
 pub(crate) struct SlowClock {
     now: AtomicU64,
     moved: tokio::sync::Notify,
@@ -78,18 +79,18 @@ impl Fixture {
         Self::build(tenants, true, GatewaySettings::default(), None).await
     }
 
-    /// With these tenants, and what the operator has set.
+    /// A node with these tenants and gateway settings.
     pub(crate) async fn limited(tenants: Vec<TenantSettings>, settings: GatewaySettings) -> Self {
         Self::build(tenants, true, settings, None).await
     }
 
-    /// With an anna, and these settings of the operator's API.
+    /// A node with the tenant anna and these settings of the operator's API.
     pub(crate) async fn operated(settings: AdminSettings) -> Self {
         let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
         Self::build_operated(vec![anna], true, GatewaySettings::default(), settings, None).await
     }
 
-    /// The provider cannot call back, so a doubt is a dead letter at once.
+    /// A node whose provider cannot call back, so that an order in doubt becomes a dead letter at once.
     pub(crate) async fn in_doubt() -> Self {
         Self::build(
             vec![TenantSettings::new("anna", KeyDigest::of(ANNA))],
@@ -100,7 +101,7 @@ impl Fixture {
         .await
     }
 
-    /// What happens here is sent to the listener there.
+    /// A node that sends its traces to this collector.
     pub(crate) async fn traced(collector: SocketAddr) -> Self {
         let collector = format!("http://{collector}/v1/traces").parse().unwrap();
         let traces = TraceSettings { collector, node: "here".into() };
@@ -168,7 +169,7 @@ impl Fixture {
         Self { address, engine, provider, store_is_away, gateway, admin, clock, store, worker, leases, twins }
     }
 
-    /// Another node on the same orders, which carries nothing out and has no listener.
+    /// Another node on the same orders, without a worker and a listener.
     pub(crate) fn neighbour(&self, node: u64, settings: AdminSettings) -> (Gateway, Admin) {
         let membership = self.gateway.orders().engine().membership();
         let world = World {
@@ -190,12 +191,13 @@ impl Fixture {
         (Gateway::mounted(orders, GatewaySettings::default(), admin.mount()), admin)
     }
 
-    /// Another node on the same orders, for the same callers, which carries nothing out: its gateway, and where it listens.
+    /// Another node on the same orders and for the same callers, without a worker. Returns its gateway and its
+    /// address.
     pub(crate) async fn twin(&self, tenants: Vec<TenantSettings>) -> (Gateway, SocketAddr) {
         self.twin_in("USD", tenants).await
     }
 
-    /// A twin whose account is in this currency.
+    /// A twin whose account has this currency.
     pub(crate) async fn twin_in(
         &self,
         currency: &str,
@@ -229,7 +231,7 @@ impl Fixture {
         (gateway, address)
     }
 
-    /// A node's card, as it is by now.
+    /// Writes the heartbeat of a node.
     pub(crate) async fn heartbeat(&self, node: u64, name: &str) {
         let now = self.clock.now();
         let own = if node == 1 { self.engine.node_stats() } else { NodeStats::default() };
@@ -252,13 +254,13 @@ impl Fixture {
         self.gateway.orders().engine().membership().heartbeat(&node_status).await.unwrap();
     }
 
-    /// Lets time pass.
+    /// Moves the clock.
     pub(crate) fn pass(&self, span: Duration) {
         self.clock.now.fetch_add(u64::try_from(span.as_millis()).unwrap(), Ordering::Relaxed);
         self.clock.moved.notify_waiters();
     }
 
-    /// Ends the worker: from here on the store and the provider are asked only for requests that come to an API.
+    /// Stops the worker: from now on only API requests call the store and the provider.
     pub(crate) async fn rest(&self) {
         self.engine.stop();
         let worker = self.worker.lock().unwrap().take();
@@ -267,22 +269,22 @@ impl Fixture {
         self.provider.calls();
     }
 
-    /// From here on this record cannot be read.
+    /// Makes this record unreadable.
     pub(crate) fn break_record(&self, key: &str) {
         self.store.break_record(Key::parse(key).unwrap(), false);
     }
 
-    /// A later version of Quittance writes this record, in a form that only it knows.
+    /// Makes this record one of a later version of Quittance.
     pub(crate) fn write_record_later(&self, key: &str) {
         self.store.break_record(Key::parse(key).unwrap(), true);
     }
 
-    /// What the store was asked since it was last looked at.
+    /// The calls of the store since the last look.
     pub(crate) fn store_calls(&self) -> Vec<&'static str> {
         self.store.calls()
     }
 
-    /// Brings an answer for this site key, which begins with `hold`, to stand on the stock.
+    /// Puts an answer for this site key, which begins with `hold`, into the stock.
     pub(crate) async fn stock(&self, sitekey: &str, token: &str) {
         let before = self.provider.submits(sitekey);
         let ask = json!({ "kind": "turnstile", "reuse": "exclusive", "no_stock": true,
@@ -298,27 +300,27 @@ impl Fixture {
         ask.of(self.address).await
     }
 
-    /// As anna.
+    /// Sends a GET as anna.
     pub(crate) async fn get(&self, path: &str) -> Answered {
         self.ask(Ask::get(path).key(ANNA)).await
     }
 
-    /// As anna, waiting for the end.
+    /// Sends a GET as anna and waits for the end of the order.
     pub(crate) async fn end_of(&self, path: &str) -> Value {
         self.ask(Ask::get(path).key(ANNA).header("Prefer", "wait=60")).await.order(200)
     }
 
-    /// As anna, without waiting.
+    /// Places an order as anna, without waiting.
     pub(crate) async fn place(&self, sitekey: &str) -> Answered {
         self.ask(Ask::post("/v1/orders", &order(sitekey)).key(ANNA)).await
     }
 
-    /// As anna, under this key, and waiting.
+    /// Places an order as anna, under this idempotency key.
     pub(crate) async fn place_keyed(&self, sitekey: &str, key: &str) -> Answered {
         self.ask(keyed(&order(sitekey), key)).await
     }
 
-    /// The provider calls back about a site key, once it has taken it.
+    /// Calls back for a site key, as soon as the provider has taken it.
     pub(crate) async fn call_back(&self, sitekey: &str, token: &str) {
         let address = loop {
             if let Some(address) = self.provider.callback(sitekey) {
@@ -330,7 +332,7 @@ impl Fixture {
         assert_eq!(self.ask(Ask::get(format!("{path}?code={token}"))).await.status, 200);
     }
 
-    /// Lets time pass, little by little, until the order has come to its end.
+    /// Moves the clock in small steps until the order has ended.
     pub(crate) async fn run_out(&self, path: &str) -> Value {
         loop {
             let order = self.get(path).await.order(200);
@@ -342,7 +344,7 @@ impl Fixture {
         }
     }
 
-    /// Looks until the order is in this phase.
+    /// Polls until the order is in this phase.
     pub(crate) async fn until(&self, path: &str, phase: &str) -> Value {
         loop {
             let order = self.get(path).await.order(200);
@@ -354,14 +356,14 @@ impl Fixture {
     }
 }
 
-/// A turnstile token that is shared with no other order.
+/// An order for a turnstile token that it shares with no other order.
 pub(crate) fn exclusive(sitekey: &str) -> Value {
     let mut order = order(sitekey);
     order["reuse"] = json!("exclusive");
     order
 }
 
-/// An order for a page of no tenant. Equal ones are one job, as callers want it that ask again without a key.
+/// An order for a turnstile token, shared with equal orders.
 pub(crate) fn order(sitekey: &str) -> Value {
     let params = json!({ "sitekey": sitekey, "pageurl": "https://shop.example.com/" });
     json!({ "kind": "turnstile", "reuse": "shared", "params": params })

@@ -1,4 +1,4 @@
-//! A caller that repeats a request is never charged twice in silence; and every answer says where it came from.
+//! Tests that a repeated request is not paid twice without a sign, and that every answer names its origin.
 
 use super::fixture::{ANNA, BERT, Fixture, keyed, order, path_of};
 use super::talk::{Answered, Ask};

@@ -1,12 +1,12 @@
-//! The life that a caller asked for (`min_life_s`) is kept when the caller comes with its id, also if others placed the same order.
-//! A turnstile token lives for 300 s.
+//! Tests that `min_life_s` holds for the caller that set it, even if others placed the same order. A turnstile token
+//! lives for 300 s.
 
 use super::apis::{APIS, Api, Placing};
 use super::fixture::{ANNA, Fixture};
 use serde_json::Value;
 use std::time::Duration;
 
-/// What this id has for its caller: `expired`, or the token.
+/// The outcome of this id for its caller: `expired`, or the token.
 async fn read(api: Api, fixture: &Fixture, id: &Value) -> String {
     loop {
         let answered = api.read(fixture, ANNA, id).await;

@@ -1,4 +1,5 @@
-//! `open_max`: as many orders of a tenant may be open as it says, whatever comes at the same moment, on every API.
+//! Tests of `open_max`: a tenant has never more open orders than that, whatever arrives at the same moment on any
+//! API.
 
 use super::fixture::{ANNA, BERT, Fixture, order, path_of};
 use super::talk::{Answered, Ask};
@@ -22,7 +23,7 @@ async fn limited(open_max: usize) -> Fixture {
     Fixture::with(tenants(open_max)).await
 }
 
-/// The `n`th placement, by each API in turn.
+/// The `n`th placement, with the APIs in turn.
 fn placement(n: usize, sitekey: &str, more: &str) -> Ask {
     let task = json!({ "type": "TurnstileTaskProxyless", "websiteKey": sitekey, "websiteURL": "https://shop.example.com/" });
     match n % 3 {
@@ -45,7 +46,7 @@ async fn ask(ask: Ask, address: SocketAddr) -> Answered {
     ask.of(address).await
 }
 
-/// Whether it was accepted; if not, it was refused because too many are open.
+/// Whether a placement was accepted. If not, it must be refused because too many orders are open.
 fn is_accepted(answered: &Answered) -> bool {
     let body: Value = serde_json::from_str(&answered.text).unwrap_or_default();
     let is_accepted = answered.text.starts_with("OK|") || body["errorId"] == 0 || answered.status == 202;
@@ -54,7 +55,7 @@ fn is_accepted(answered: &Answered) -> bool {
     is_accepted
 }
 
-/// Trap: 60 placements at once, and 7 orders open where 5 may be.
+/// Trap: of 60 placements at once, 7 orders were open where 5 are allowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_placements_at_once_on_all_apis_exactly_as_many_are_accepted_as_may_be_open() {
     for round in 0..20 {
@@ -71,7 +72,7 @@ async fn of_many_placements_at_once_on_all_apis_exactly_as_many_are_accepted_as_
     }
 }
 
-/// A placement that only joins needs no place of its own, also when it comes at the same moment as the first one.
+/// A placement that only joins needs no place, even if it arrives together with the first one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn equal_placements_at_once_take_one_place_together() {
     for round in 0..20 {
@@ -85,7 +86,7 @@ async fn equal_placements_at_once_take_one_place_together() {
     }
 }
 
-/// Three nodes on one store, which know of each other: together they accept what one would.
+/// Three nodes on one store together accept what one node would.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_placements_at_once_on_three_nodes_exactly_as_many_are_accepted_as_may_be_open() {
     for round in 0..10 {
@@ -111,7 +112,7 @@ async fn of_many_placements_at_once_on_three_nodes_exactly_as_many_are_accepted_
     }
 }
 
-/// A placement that only joins needs no place, on whichever node the first one is.
+/// A placement that only joins needs no place, on any node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn equal_placements_at_once_on_three_nodes_take_one_place_together() {
     for round in 0..10 {
@@ -129,7 +130,7 @@ async fn equal_placements_at_once_on_three_nodes_take_one_place_together() {
     }
 }
 
-/// A store that is away is an error, at once and for all that wait, and no place is lost by it for long.
+/// If the store is down, all waiting placements fail at once, and their places are free again soon.
 #[tokio::test]
 async fn all_that_wait_for_a_place_learn_that_the_store_is_away() {
     let fixture = limited(OPEN_MAX).await;
@@ -145,7 +146,7 @@ async fn all_that_wait_for_a_place_learn_that_the_store_is_away() {
     assert_eq!(accepted, OPEN_MAX);
 }
 
-/// Two nodes on one store: each counts what the other has accepted, at every placement and not only every few seconds.
+/// Each of two nodes on one store counts what the other has accepted, at every placement.
 #[tokio::test]
 async fn a_node_counts_what_other_nodes_on_the_same_store_have_accepted() {
     let fixture = limited(OPEN_MAX).await;
@@ -177,8 +178,8 @@ async fn open_and_wanted(fixture: &Fixture) -> usize {
     listed.into_iter().flatten().filter(|found| found.order.is_awaited()).count()
 }
 
-/// Trap: 5 orders are placed and cancelled, round after round; all of them are placed again, and 20 are open where 5
-/// may be.
+/// Trap: 5 orders were placed and cancelled several times. All were placed again, and 20 were open where 5 are
+/// allowed.
 #[tokio::test]
 async fn cancelled_orders_that_are_wanted_again_need_places() {
     let fixture = limited(OPEN_MAX).await;
@@ -205,7 +206,7 @@ async fn cancelled_orders_that_are_wanted_again_need_places() {
     assert!(!is_accepted(&fixture.ask(keyed("hold-0")).await));
 }
 
-/// Trap: dead letters are placed again under their keys, and as many are open as there were dead letters.
+/// Trap: dead letters were placed again under their keys, and all of them were open.
 #[tokio::test]
 async fn dead_letters_that_are_placed_again_need_places() {
     let fixture = limited(1).await;
@@ -225,7 +226,7 @@ async fn dead_letters_that_are_placed_again_need_places() {
     assert_eq!(open_and_wanted(&fixture).await, 1);
 }
 
-/// Cancelled orders are wanted again at once on three nodes, while callers cancel some of them again.
+/// Cancelled orders are placed again at once on three nodes, while callers cancel some of them again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_cancelled_orders_that_are_wanted_again_on_three_nodes_as_many_are_open_as_may_be() {
     let fixture = limited(OPEN_MAX).await;

@@ -1,4 +1,4 @@
-//! An order from its placement to its end.
+//! Tests of an order from its placement to its end.
 
 use super::fixture::{ANNA, Fixture, exclusive, order, path_of};
 use super::talk::{Ask, read_callback};
@@ -27,8 +27,8 @@ async fn placing_and_waiting_is_one_call() {
     assert!(order["id"].as_str().unwrap().parse::<u64>().unwrap() <= 1 << 53);
 }
 
-/// Trap: an order that was cancelled while its task was being solved was listed as open until the task was over, with the status
-/// `cancelled`. It goes on for the stock, and is no longer its caller's.
+/// Trap: an order that was cancelled during its task was listed as open, with the status `cancelled`, until the task
+/// ended. It continues for the stock, and no longer belongs to its caller.
 #[tokio::test]
 async fn a_cancelled_order_is_not_listed_as_open_while_its_task_goes_on() {
     let fixture = Fixture::new().await;
@@ -50,7 +50,7 @@ async fn a_cancelled_order_is_not_listed_as_open_while_its_task_goes_on() {
     assert_eq!(listed("status=all").await.len(), 5);
 }
 
-/// Trap: a link checker asks for the head of an order, and its answer counts as collected.
+/// Trap: a link checker requested the head of an order, and its answer counted as collected.
 #[tokio::test]
 async fn head_collects_no_answer_and_claims_none() {
     let fixture = Fixture::new().await;

@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! Tests of refused requests and their texts.
 
 use super::fixture::{ANNA, Fixture, order};
 use super::talk::Ask;

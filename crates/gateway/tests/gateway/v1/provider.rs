@@ -1,8 +1,8 @@
-//! A provider that does what the site key says: `solve...` is answered at once, `fresh...` likewise with a token that is new
-//! each time, `hold...` is taken and answered when the
-//! test calls back, `refuse...` makes no sense to it, `die...` cannot be solved, `once...` only the first time, `doubt...` is met
-//! with silence, and for `broke...` the account has no money. `busy...` finds no slot, `away...` no provider, `blocked...` an account
-//! that is not accepted, and `strange...` a code that is in no table.
+//! A provider whose behaviour the site key selects. `solve...` is answered at once, `fresh...` at once with a new
+//! token each time, and `hold...` when the test calls back. `refuse...` is a bad request, `die...` cannot be solved,
+//! and `once...` is solved only the first time. `doubt...` gets no reply, `broke...` finds no money, `busy...` no
+//! slot, and `away...` no provider. `blocked...` has a blocked account, and `strange...` gets a code that is in no
+//! table.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{
@@ -21,9 +21,9 @@ pub(crate) const COST: Money = Money(2990);
 pub(crate) struct Scripted {
     /// How often each site key was submitted.
     submits: Mutex<BTreeMap<String, u32>>,
-    /// Where to call about each site key.
+    /// The callback address of each site key.
     callbacks: Mutex<BTreeMap<String, String>>,
-    /// The reports that it got about answers.
+    /// The reports about answers.
     reports: Mutex<Vec<bool>>,
     calls: AtomicUsize,
     /// Every field of every order that was submitted.
@@ -44,7 +44,7 @@ impl Scripted {
         self.reports.lock().unwrap().clone()
     }
 
-    /// How often it was asked anything since it was last looked at.
+    /// How often the provider was called since the last look.
     pub(crate) fn calls(&self) -> usize {
         self.calls.swap(0, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! How much life an answer has left comes with it, on every API: in the body of `/v1`, and in a header of the others.
+//! Tests of the remaining life of an answer: in the body of `/v1`, and in a header of the other APIs.
 
 use super::apis::{APIS, Api, Placing};
 use super::fixture::{ANNA, Fixture};
@@ -6,10 +6,10 @@ use super::talk::{Answered, Ask};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A turnstile token lives for 300 s; all but 12.4 s of them are left.
+/// The remaining life after 12.4 s: a turnstile token lives for 300 s.
 const LEFT: Duration = Duration::from_millis(287_600);
 
-/// What a response says about the life that is left.
+/// The remaining life in a response.
 fn response(api: Api, answered: &Answered) -> Option<Duration> {
     match api {
         Api::V1 => answered.json()["expires_in_ms"].as_u64().map(Duration::from_millis),
@@ -19,7 +19,7 @@ fn response(api: Api, answered: &Answered) -> Option<Duration> {
     }
 }
 
-/// In whole seconds, rounded down, where a header says it.
+/// The remaining life as this API writes it: a header has whole seconds, rounded down.
 fn left(api: Api) -> Duration {
     if api == Api::V1 { LEFT } else { Duration::from_secs(LEFT.as_secs()) }
 }
@@ -67,7 +67,7 @@ async fn a_placement_that_is_answered_at_once_gets_the_remaining_life() {
     assert_eq!(answered_at_once, [Api::Json("capsolver"), Api::V1]);
 }
 
-/// The caller of a cached answer has the same id as the one that the answer was bought for.
+/// The caller of a cached answer has the same id as the caller for which it was bought.
 #[tokio::test]
 async fn a_cached_caller_that_comes_late_gets_the_answer_while_it_lives_and_learns_how_long() {
     let fixture = Fixture::new().await;

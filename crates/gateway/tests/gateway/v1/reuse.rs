@@ -1,5 +1,5 @@
-//! One job, one answer, on every API: each cell of the table in docs/reuse.md, and what belongs to it. The provider gives a new
-//! token to each `fresh...` site key that is submitted, at once, and one to `hold...` when the test calls back.
+//! Tests that one job gets one answer on every API: each cell of the table in docs/reuse.md. The provider gives a new
+//! token at once for each submitted `fresh...` site key, and one for `hold...` when the test calls back.
 
 use super::apis::{APIS, Api, PAGE, Placing};
 use super::fixture::{ADMIN, ANNA, BERT, Fixture};
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How a caller says, or does not say, which placements are one job.
+/// How a caller sets which placements are one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Setting {
     Key,
     Shared,
     Exclusive,
-    /// The request has no `reuse`: turnstile tokens are used once.
+    /// The request has no `reuse`: turnstile tokens are single-use.
     Default,
 }
 
@@ -38,7 +38,7 @@ impl Setting {
     }
 }
 
-/// Places the same thing twice, and then again when the answer was read: the tokens that each of them got.
+/// Places an order twice, and again after the answer was read. Returns the tokens.
 async fn twice(fixture: &Fixture, api: Api, placing: &Placing) -> (Vec<Value>, Vec<String>) {
     let mut ids = Vec::new();
     let mut tokens = Vec::new();
@@ -137,7 +137,7 @@ async fn a_replayed_message_is_one_job_with_a_key_or_shared_and_another_where_ex
     }
 }
 
-/// Trap: a repeat with a key refused as expired while its token was alive, because it had less than 15 s left.
+/// Trap: a repeat with a key was refused as expired although its token was alive, because it had less than 15 s left.
 #[tokio::test]
 async fn a_repeat_with_a_key_gets_its_answer_as_long_as_it_lives() {
     let fixture = Fixture::new().await;

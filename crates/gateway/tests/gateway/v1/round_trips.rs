@@ -1,5 +1,5 @@
-//! What a request costs: one that is served from the stock, or with what is there already, costs the store one call and the
-//! provider none. The worker rests meanwhile, so every call that is counted is the API's.
+//! Tests of the cost of a request: if the stock or a recorded answer serves it, it costs one call of the store and
+//! none of the provider. The worker is stopped, so every counted call comes from the API.
 
 use super::fixture::{ANNA, BERT, Fixture, exclusive, order};
 use super::talk::Ask;
@@ -7,7 +7,7 @@ use quittance_gateway::{KeyDigest, TenantSettings};
 use quittance_lifecycle::Reuse;
 use serde_json::{Value, json};
 
-/// Anna shares with no other tenant, in every API.
+/// A node whose tenant anna shares no answers.
 async fn unshared() -> Fixture {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     anna.reuse = Some(Reuse::Exclusive);

@@ -1,4 +1,5 @@
-//! Permits that tenants share: one tenant that takes all it can leaves some for every other, and for the operator.
+//! Tests of permits that tenants share: a tenant that takes as many as it can leaves some for the others and the
+//! operator.
 
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, order};
 use super::talk::Ask;
@@ -8,9 +9,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 const REQUESTS_MAX: usize = 40;
-/// Of all requests three quarters may wait, and one tenant may have half of those.
+/// Three quarters of all requests can wait, and one tenant can have half of those.
 const WAITS_OF_ONE: usize = REQUESTS_MAX * 3 / 4 / 2;
-/// Of the live streams for tenants.
+/// The live streams that one tenant can have.
 const STREAMS_OF_ONE: usize = 512;
 
 async fn fixture() -> Fixture {
@@ -20,7 +21,8 @@ async fn fixture() -> Fixture {
     Fixture::limited([("anna", ANNA), ("bert", BERT)].map(tenant).into(), settings).await
 }
 
-/// Trap: 130 calls with `Prefer: wait=300` where 120 requests may be open, and all others get 429, health checks too.
+/// Trap: 130 calls with `Prefer: wait=300` on a server for 120 requests, and all other requests got 429, even health
+/// checks.
 #[tokio::test]
 async fn requests_of_one_tenant_that_wait_keep_no_other_tenant_out() {
     let fixture = fixture().await;
@@ -48,7 +50,7 @@ async fn requests_of_one_tenant_that_wait_keep_no_other_tenant_out() {
     fixture.place("solve-2").await.order(202);
 }
 
-/// Trap: 1,024 unread streams of one tenant, and no other tenant can watch anything, not even the operator.
+/// Trap: one tenant left 1,024 streams unread, and then neither other tenants nor the operator could watch anything.
 #[tokio::test]
 async fn live_streams_of_one_tenant_keep_no_other_tenant_out() {
     let fixture = fixture().await;

@@ -1,5 +1,5 @@
-//! A caller with a key that uploads a large picture over a slow line. Strangers that fill their few seats meanwhile must not cut it
-//! off, whatever they do with their connections.
+//! Tests of a caller with a key that uploads a large picture slowly. Connections without a key, which have few seats,
+//! must not cut it off.
 
 use super::fixture::{ANNA, BERT, Fixture, order};
 use quittance_gateway::{GatewaySettings, KeyDigest, Limits, TenantSettings};
@@ -9,11 +9,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// So many pieces of this size, with this pause between two: longer than the second that every connection has.
+/// The pieces of the upload, with their size and the pause between two. All together take longer than the second that
+/// every connection has.
 const PIECES: usize = 40;
 const PIECE_BYTES: usize = 512;
 const PAUSE: Duration = Duration::from_millis(60);
-/// With each piece so many strangers come: more in all than there are connections, and far more than strangers have.
+/// How many connections without a key come with each piece: in all far more than the server has seats for.
 const STRANGERS: usize = 6;
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -30,7 +31,7 @@ struct Upload {
     name: &'static str,
     path: String,
     headers: String,
-    /// Made longer by what means nothing, so that it is as long as a picture.
+    /// The body, padded to the length of a picture.
     body: String,
 }
 
@@ -39,7 +40,7 @@ fn upload(name: &'static str, path: &str, headers: &str, content_type: &str, bod
     Upload { name, path: path.into(), headers, body: body.into() }
 }
 
-/// The picture is what makes a form long.
+/// A picture that makes the form long.
 fn picture() -> String {
     "A".repeat(PIECES * PIECE_BYTES)
 }
@@ -79,7 +80,7 @@ fn key_at_the_beginning_of_the_body() -> Vec<Upload> {
     ]
 }
 
-/// What strangers send when they come. They keep their connections, and send nothing more.
+/// What a connection without a key sends. It stays open and sends nothing more.
 const SILENT: &[u8] = b"";
 const HALF_A_HEAD: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: ";
 const IDLE: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -87,7 +88,7 @@ const BODY: &[u8] =
     b"POST /in.php HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n\
     Content-Length: 90000\r\n\r\nkey=wrong67890wrong67890wrong67890wr&body=";
 
-/// What the upload was answered with while strangers came.
+/// The response to an upload while connections without a key arrive.
 async fn uploaded(fixture: &Fixture, upload: &Upload, stranger: &[u8]) -> String {
     let mut stream = TcpStream::connect(fixture.address).await.unwrap();
     let Upload { path, headers, body, .. } = upload;
@@ -127,8 +128,8 @@ async fn is_never_cut_off(uploads: Vec<Upload>, strangers: &[&[u8]]) {
     futures_util::future::join_all(checks).await;
 }
 
-/// Trap: a few connections without a key, and an upload with one in the form was cut off in the middle: until its body has come whole,
-/// it has shown no key, either.
+/// Trap: a few connections without a key cut off an upload whose key was in the form: it had shown no key before its
+/// body was complete.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_strangers_do_not_cut_off_a_slow_upload() {
     let last = format!("method=base64&body={}&key={ANNA}", picture());
@@ -138,7 +139,7 @@ async fn idle_strangers_do_not_cut_off_a_slow_upload() {
     is_never_cut_off(uploads, &[SILENT, HALF_A_HEAD, IDLE]).await;
 }
 
-/// Trap: strangers that upload slowly themselves pushed the others out.
+/// Trap: slow uploads without a key pushed out other uploads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_that_upload_slowly_do_not_cut_off_an_upload_that_has_shown_its_key() {
     let mut uploads = key_in_the_head();

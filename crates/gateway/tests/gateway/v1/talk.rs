@@ -1,4 +1,4 @@
-//! HTTP by hand: a request, its answer taken apart, and a live stream read event by event.
+//! HTTP by hand: sends a request, parses its response, and reads a live stream event by event.
 
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ impl Answered {
         serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {self:?}"))
     }
 
-    /// The order in it, with this HTTP status.
+    /// The order in the response, which must have this HTTP status.
     #[track_caller]
     pub(crate) fn order(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
@@ -34,7 +34,7 @@ impl Answered {
         self.json()
     }
 
-    /// That it is a problem with this status and code, in full.
+    /// Checks that the response is a complete problem with this status and code.
     #[track_caller]
     pub(crate) fn must_be(&self, status: u16, code: &str) -> Value {
         assert_eq!((self.status, self.json()["code"].as_str()), (status, Some(code)), "{self:?}");
@@ -49,7 +49,7 @@ impl Answered {
     }
 }
 
-/// One request to be made.
+/// A request to send.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     method: &'static str,
@@ -111,14 +111,14 @@ impl Ask {
         read_callback(self.send(to).await).await
     }
 
-    /// As an old client, who is answered without chunks: what is streamed can be read as it is.
+    /// Sends the request as HTTP/1.0. Such a response has no chunks, so a stream can be read directly.
     pub(crate) async fn to_its_end(&self, to: SocketAddr) -> Answered {
         let mut stream = TcpStream::connect(to).await.unwrap();
         stream.write_all(self.text("1.0").as_bytes()).await.unwrap();
         read_callback(stream).await
     }
 
-    /// As a live stream. An old client is answered without chunks, so its lines can be read as they are.
+    /// Opens a live stream as HTTP/1.0. Such a response has no chunks, so its lines can be read directly.
     pub(crate) async fn live(&self, to: SocketAddr) -> Live {
         let mut stream = TcpStream::connect(to).await.unwrap();
         stream.write_all(self.text("1.0").as_bytes()).await.unwrap();
@@ -148,7 +148,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// The next event and its data; nothing when the stream has ended.
+    /// The next event and its data, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         let mut name = String::new();
         while let Some(line) = self.lines.next_line().await.unwrap() {
@@ -162,7 +162,7 @@ impl Live {
         None
     }
 
-    /// The first words of the stream.
+    /// The first line of the stream.
     pub(crate) async fn greeting(&mut self) -> String {
         self.lines.next_line().await.unwrap().unwrap()
     }

@@ -1,4 +1,4 @@
-//! Who is let in, what each may do, and that no tenant sees what is another's.
+//! Tests of which callers are accepted, what each may do, and that no tenant sees another's orders.
 
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, order, path_of};
 use super::talk::Ask;
@@ -64,7 +64,7 @@ async fn another_tenants_order_is_no_order_at_all() {
     assert_eq!(fixture.get(&path).await.order(200)["status"], "pending");
 }
 
-/// Neither what a list says nor what it costs depends on what others have ordered.
+/// Orders of other tenants change neither the content nor the cost of a list.
 #[tokio::test]
 async fn a_list_reads_the_orders_of_its_tenant_and_of_no_other() {
     let fixture = Fixture::new().await;

@@ -1,5 +1,5 @@
-//! Traces as a collector gets them: one story from the caller's request through the calls to the provider to the hand-out, below
-//! the caller's own span; and a collector that is away disturbs no request.
+//! Tests of traces at a collector: one trace from the caller's request through the provider calls to the hand-out,
+//! below the caller's own span. A collector that is down disturbs no request.
 
 use super::fixture::{ANNA, Fixture, order, path_of};
 use super::talk::Ask;
@@ -21,7 +21,7 @@ const CALLER: &str = "00f067aa0ba902b7";
 
 type CallbackOutcome = Arc<Mutex<Vec<Value>>>;
 
-/// Takes whatever is posted, and keeps the spans.
+/// A collector that keeps all posted spans.
 async fn collector() -> (SocketAddr, CallbackOutcome) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -52,7 +52,7 @@ async fn collector() -> (SocketAddr, CallbackOutcome) {
     (address, heard)
 }
 
-/// The spans by name, once one of this name is there.
+/// The spans by name, as soon as one has this name.
 async fn heard_until(heard: &CallbackOutcome, name: &str) -> BTreeMap<String, Value> {
     eventually(name, async || {
         let spans = heard.lock().unwrap().clone();

@@ -1,5 +1,5 @@
-//! Requests without a right key: idle connections, guessed keys, pages in a browser, lists and balances of others. None of them
-//! takes anything from those who have a key.
+//! Tests of requests without a valid key: idle connections, guessed keys, browser pages, lists and balances of
+//! others. They take nothing from callers with a key.
 
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, order};
 use super::talk::Ask;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Far more than an answer takes, and far less than a stranger may stay.
+/// Much longer than a response takes, and much shorter than a connection without a key can stay.
 const SOON: Duration = Duration::from_secs(5);
 const STRANGERS: usize = 260;
 
@@ -50,7 +50,8 @@ async fn all_others_get_in(fixture: &Fixture) {
     }
 }
 
-/// Trap: 260 idle connections where there are seats for 200, and health checks and callbacks time out for more than 30 s.
+/// Trap: 260 idle connections on a server with 200 seats, and health checks and callbacks timed out for more than 30
+/// s.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_without_a_key_keep_no_caller_out() {
     let fixture = small().await;
@@ -83,10 +84,10 @@ async fn connections_that_say_nothing_or_never_end_their_head_keep_no_caller_out
     }
 }
 
-/// How many strangers come back when they are sent away: far more than there are seats.
+/// How many connections without a key come back when they are closed: far more than there are seats.
 const RETURNING: usize = 3000;
 
-/// Begins a head, sends a byte of it now and then, and comes back when it is sent away.
+/// Begins a head, sends a byte of it now and then, and reconnects when it is closed.
 async fn keeps_coming(address: SocketAddr, returned: Arc<AtomicUsize>) {
     loop {
         if let Ok(mut stream) = TcpStream::connect(address).await {
@@ -100,8 +101,8 @@ async fn keeps_coming(address: SocketAddr, returned: Arc<AtomicUsize>) {
     }
 }
 
-/// Trap: every stranger had a second before it had to go, so strangers that came back took each free seat, and all others waited
-/// behind them for seconds.
+/// Trap: every connection without a key had a second before it was closed. Those that reconnected took each free
+/// seat, and all other callers waited for seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_that_are_slow_and_come_back_keep_no_caller_waiting() {
     let fixture = small().await;
@@ -136,7 +137,7 @@ async fn the_connections_of_one_tenant_keep_no_other_tenant_out() {
     drop(of_anna);
 }
 
-/// The key itself is in no log: `no_secret_is_in_the_log_at_any_level` in the tests of `serve`.
+/// That the key is in no log is tested with `serve`: `no_secret_is_in_the_log_at_any_level`.
 #[tokio::test]
 async fn wrong_keys_are_counted_and_slowed_down_and_right_ones_are_not() {
     let fixture = Fixture::new().await;
@@ -170,7 +171,8 @@ async fn wrong_keys_are_counted_and_slowed_down_and_right_ones_are_not() {
     assert!(metrics.contains("\nquittance_wrong_keys_total 5\n"), "{metrics}");
 }
 
-/// Trap: `<img src="http://127.0.0.1:8780/in.php?...">` on any page, in a browser that sends neither `Origin` nor `Sec-Fetch-Site`.
+/// Trap: `<img src="http://127.0.0.1:8780/in.php?...">` on a page, in a browser that sends neither `Origin` nor
+/// `Sec-Fetch-Site`.
 #[tokio::test]
 async fn a_page_in_a_browser_places_no_order_where_no_key_is_needed() {
     let fixture = Fixture::with(Vec::new()).await;

@@ -1,4 +1,4 @@
-//! A node whose provider answers at once, so that there is something to tell; site keys that begin with `refuse` it rejects.
+//! A node whose provider answers at once, so that webhooks are sent. It rejects site keys that begin with `refuse`.
 
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World as Ports};
@@ -24,7 +24,7 @@ const KEY: &str = "0123456789abcdef0123456789abcdef";
 #[derive(Default)]
 struct Prompt(AtomicUsize);
 
-/// The answer for a site, as it stands in a form.
+/// The answer for a site, encoded for a form.
 pub(crate) fn token(site: &str) -> String {
     format!("token-{}", site.replace(':', "%3A"))
 }
@@ -77,7 +77,7 @@ impl Provider for Prompt {
     }
 }
 
-/// Time that passes a hundred times as fast, so that pauses between two tries take no time.
+/// A clock that runs a hundred times as fast, so that retries take no time.
 struct Hasty(tokio::time::Instant);
 
 const HASTE: u32 = 100;

@@ -1,4 +1,4 @@
-//! A caller's own server, which writes down what it received and answers as it is bid.
+//! A caller's own server, which records what it received and answers as the test says.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -31,7 +31,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Answers with these statuses, and then with 200.
+    /// A server that answers with these statuses, and then with 200.
     pub(crate) async fn start(statuses: &[u16]) -> Self {
         let webhook = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = webhook.local_addr().unwrap();
@@ -92,7 +92,7 @@ async fn attend(mut stream: TcpStream, status: u16) -> CallbackOutcome {
     CallbackOutcome { method, target, headers, body }
 }
 
-/// What a library of the standard would expect; written down apart from the code that it checks.
+/// The signature that a library of the standard expects. It is computed independently of the code that it checks.
 pub(crate) fn signature(secret: &[u8; 32], signed: &str) -> String {
     use base64::Engine as _;
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).unwrap();
