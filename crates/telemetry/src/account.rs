@@ -1,4 +1,5 @@
-//! The provider's account, read seldom: clients ask for their balance all the time, and providers ban accounts that pass that on.
+//! Reads the provider's account at most every half minute. Clients ask for their balance all the time, and providers
+//! ban accounts that pass that on.
 
 use quittance_lifecycle::Timestamp;
 use quittance_ports::{Account, Provider};
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// The provider is asked no more often than this; some providers allow two requests a minute.
+/// The least time between two reads of the account. Some providers allow two requests a minute.
 const READ_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a caller waits for a slow provider; then it gets the last known account.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
@@ -16,7 +17,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub struct AccountCache {
     provider: Arc<dyn Provider>,
-    /// One caller reads at a time; the others wait for the result.
+    /// One caller reads at a time; the other callers wait for the result.
     last: Arc<Mutex<Option<LastRead>>>,
 }
 

@@ -1,8 +1,8 @@
-//! When a person must act: the only module that raises and clears alerts.
+//! Decides when an operator must act; no other module raises or clears alerts.
 //!
-//! Nothing here reads a clock or does I/O. The monitor of a node gives an [`AlertEngine`] its [`Readings`] and the alerts that stand,
-//! and gets back what changes. An alert is raised when its rule has held for a while. It is cleared when the value has been below a
-//! lower limit for another while, so that no alert flaps.
+//! This module reads no clock and does no I/O. The monitor of a node gives an [`AlertEngine`] its [`Readings`] and
+//! the active alerts, and gets the changes. An alert is raised when its rule has held for some time. It is cleared
+//! when the value has been below a lower threshold for some time, so that no alert flaps.
 
 mod alert_engine;
 mod readings;

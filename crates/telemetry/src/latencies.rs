@@ -1,5 +1,5 @@
-//! How long the last few thousand answers took. It sees every commit, so it takes no lock and allocates nothing: one counter says
-//! which place is written next.
+//! The times of the last few thousand answers. This module sees every commit, so it takes no lock and allocates
+//! nothing: a counter selects the next place to write.
 
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Order, TimelineEvent, Timestamp};

@@ -1,5 +1,5 @@
-//! What people and monitoring systems learn about a node: the only crate that raises an alert, writes metrics and exports traces.
-//! Nothing here changes an order.
+//! What operators and monitoring systems learn about a node. No other crate raises alerts, writes metrics or exports
+//! traces. Nothing here changes an order.
 #![forbid(unsafe_code)]
 
 mod account;

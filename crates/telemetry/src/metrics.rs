@@ -1,5 +1,5 @@
-//! The metrics in the Prometheus text format: today's usage, this node, the provider, the pools. Labels are the names of pools, of
-//! providers and of described kinds, so no caller can increase their number.
+//! The metrics in the Prometheus text format: today's usage, this node, the provider, and the pools. Labels are names
+//! of pools, providers and described kinds, so no caller can increase their number.
 
 use crate::latencies::{BUCKETS_S, Latencies};
 use crate::money::in_currency;
@@ -70,7 +70,7 @@ fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// A pool, what it has spent in this hour, and whether a price that is not known stops it.
+/// A pool, what it has spent in this hour, and whether an unknown price stops it.
 type PoolState = (PoolView, PriceSum, bool);
 
 fn level((pool, ..): &PoolState) -> Option<&LevelView> {
@@ -144,8 +144,8 @@ fn pool_states(pools: Vec<PoolView>, now: Timestamp) -> Vec<(String, PoolState)>
     states.collect()
 }
 
-/// Today's usage by kind and provider. Rows of yesterday without a row of today count as zero: a series that disappears at midnight
-/// and comes back later would be no counter.
+/// Today's usage by kind and provider. Rows of yesterday without a row of today count as zero: a series that
+/// disappears at midnight and comes back later would be no counter.
 fn by_kind(usage: Vec<(UsageRow, Counters)>, today: Day) -> BTreeMap<(String, String), Counters> {
     let mut kinds: BTreeMap<_, Counters> = BTreeMap::new();
     for (line, counters) in usage {
@@ -162,7 +162,7 @@ fn by_kind(usage: Vec<(UsageRow, Counters)>, today: Day) -> BTreeMap<(String, St
     kinds
 }
 
-/// Whether an amount is not known: it has no sample then, because 0 would mean that nothing was spent.
+/// Whether an amount is not known. It then has no sample, because 0 would mean that nothing was spent.
 fn is_unknown(line: &str, counters: &Counters) -> bool {
     match line {
         "cost_micros" => counters.spent_known().is_none(),
@@ -329,7 +329,7 @@ fn add_api_counts(page: &mut Page, counts: ApiCounts) {
     page.counter("quittance_wrong_keys_total", "Requests with an unknown key.", wrong_keys);
 }
 
-/// Name of a reason why an event changed nothing.
+/// The name of a reason why an event changed nothing.
 #[must_use]
 pub const fn ignored_reason(why: WhyIgnored) -> &'static str {
     match why {

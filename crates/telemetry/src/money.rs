@@ -1,11 +1,11 @@
-//! What follows from the usage about money: the mean price of an answer, and what was saved because an answer was not bought again.
-//! Pure sums, described in docs/usage.md, and never too high.
+//! Amounts derived from the usage: the mean price of an answer, and the money saved by answers that were not bought
+//! again. docs/usage.md describes these sums; they are never too high.
 
 use quittance_lifecycle::{Counters, Money, PriceSum, currency_of, is_in_another_currency};
 use quittance_ports::UsageRow;
 use std::collections::BTreeMap;
 
-/// Usage for a node whose money is in `currency`: every count stays, and amounts that were counted in another currency are not known.
+/// The usage for a node that works in `currency`. Every count stays, and amounts in another currency become unknown.
 #[must_use]
 pub fn in_currency(mut usage: Vec<(UsageRow, Counters)>, currency: &str) -> Vec<(UsageRow, Counters)> {
     for (line, counters) in &mut usage {
@@ -16,7 +16,7 @@ pub fn in_currency(mut usage: Vec<(UsageRow, Counters)>, currency: &str) -> Vec<
     usage
 }
 
-/// What was counted in other currencies than `currency`, by currency.
+/// The usage that was counted in other currencies than `currency`, by currency.
 #[must_use]
 pub fn other_currencies(usage: &[(UsageRow, Counters)], currency: &str) -> BTreeMap<String, Counters> {
     let mut others: BTreeMap<String, Counters> = BTreeMap::new();
@@ -37,8 +37,9 @@ pub fn mean_price(counters: &Counters) -> Option<Money> {
     (price > 0 || is_free).then_some(Money(price))
 }
 
-/// For each row, in their order: what its placements would have cost that joined an order in flight, or shared the answer of a solved
-/// one. The price is the mean price of the row, else of its kind. If neither is known, the placements are counted as unpriced.
+/// The savings of each row, in order: the price of its placements that joined an order in flight or shared a solved
+/// answer. The price is the mean price of the row, else that of its kind. If neither is known, the placements count
+/// as unpriced.
 #[must_use]
 pub fn savings(usage: &[(UsageRow, Counters)]) -> Vec<PriceSum> {
     let mut kinds: BTreeMap<&str, Counters> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Watches a node: one snapshot each second for all who watch, made by one task as one text; samples of the last hour; and the
+//! Monitors a node: one snapshot each second for all watchers, made once as text; samples of the last hour; and the
 //! alerts.
 
 mod alert_keeper;
@@ -30,32 +30,33 @@ use store_reader::StoreReader;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// For how long after a failed write the store counts as down.
+/// How long the store counts as down after a failed write.
 pub const STORE_ERROR_PERIOD: Duration = Duration::from_secs(10);
 /// Time between two snapshots of a stream.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
-/// The latencies in a snapshot are of this last period.
+/// The period of the latencies in a snapshot.
 const LATENCY_PERIOD: Duration = Duration::from_secs(300);
-/// Time between two reads of the provider's account: while the node is watched; and else, on the node that raises alerts and on the
-/// other nodes.
+/// The time between two reads of the provider's account while the node is watched.
 const ACCOUNT_INTERVAL_WATCHED: Duration = Duration::from_secs(60);
+/// The time between two reads on an unwatched node that keeps the alerts.
 const ACCOUNT_INTERVAL_KEEPER: Duration = Duration::from_secs(300);
+/// The time between two reads on any other node.
 const ACCOUNT_INTERVAL: Duration = Duration::from_secs(1800);
 /// How many announcements may wait for a slow receiver.
 const ANNOUNCED_MAX: usize = 64;
 
-/// What the monitor reads from.
+/// The sources of the monitor.
 #[derive(Clone, Debug)]
 pub struct MonitorSources {
     pub engine: Arc<Engine>,
     pub account: AccountCache,
-    /// Filled by the commits of this node.
+    /// Fed by the commits of this node.
     pub latencies: Arc<Latencies>,
-    /// Kind of the store, for the snapshot.
+    /// The kind of the store, for the snapshot.
     pub store: Option<&'static str>,
 }
 
-/// Clones share it.
+/// The monitor of a node. Clones share its state.
 #[derive(Clone)]
 pub struct Monitor {
     inner: Arc<Inner>,
@@ -67,12 +68,12 @@ struct Inner {
     /// Writes a snapshot as JSON.
     render: fn(&SnapshotData<'_>) -> String,
     started: Timestamp,
-    /// One task reads the store at a time; the others wait for the result.
+    /// One task reads the store at a time; the other tasks wait for the result.
     state: tokio::sync::Mutex<MonitorState>,
     /// The newest event of the snapshot stream.
     events: watch::Sender<Bytes>,
     is_publishing: AtomicBool,
-    /// When the account was last asked for, and what it was.
+    /// When the account was last requested, and its value.
     account: Mutex<(Option<Instant>, Option<Account>)>,
     announced: broadcast::Sender<Announcement>,
 }
@@ -92,7 +93,7 @@ impl fmt::Debug for Monitor {
 }
 
 impl Monitor {
-    /// `render` writes a snapshot as JSON.
+    /// A monitor whose snapshots `render` writes as JSON.
     #[must_use]
     pub fn new(
         sources: MonitorSources,
@@ -129,8 +130,8 @@ impl Monitor {
         &self.inner.settings
     }
 
-    /// Takes samples and evaluates the alert rules until it is dropped. Without it, snapshots are made on request, and no alert is
-    /// raised.
+    /// Takes samples and evaluates the alert rules until the future is dropped. Without this, snapshots are made on
+    /// request, and no alert is raised.
     pub async fn run(self) {
         let mut ticks = tokio::time::interval(self.inner.settings.sample_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -222,7 +223,7 @@ impl Monitor {
         account.read(engine.now()).await
     }
 
-    /// Reads what is due from the store, and adds a sample if it is time for one.
+    /// Reads what is due from the store, and adds a sample if one is due.
     async fn refresh(&self, state: &mut MonitorState, is_watched: bool) {
         let Inner { sources: MonitorSources { engine, latencies, .. }, settings, .. } = &*self.inner;
         let MonitorState { reader, history, .. } = state;
@@ -265,7 +266,7 @@ impl Monitor {
         }
     }
 
-    /// Reads the account in a task of its own, so that a slow provider delays nothing.
+    /// Reads the account in a separate task, so that a slow provider delays nothing.
     fn request_account(&self, interval: Duration) {
         {
             let mut account = self.account();

@@ -1,6 +1,6 @@
-//! The timeline of an order as OpenTelemetry spans, and their export. The record of an order holds every step with its time, also
-//! steps of other nodes and before a crash. So a trace is made from the record when the order ends: it costs nothing before, and no
-//! part is missing.
+//! The timeline of an order as OpenTelemetry spans, and their export. The record of an order holds every step with
+//! its time, including steps of other nodes and from before a crash. So a trace is made from the record when the
+//! order ends: it costs nothing before, and no part is missing.
 
 mod export;
 mod otlp;
@@ -14,10 +14,10 @@ pub use timeline::{Placing, handed_out, news_of, placed};
 
 use quittance_lifecycle::Timestamp;
 
-/// The side of a call on which a span is.
+/// The role of a span in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
-    /// No call.
+    /// The span is no call.
     Internal,
     /// Quittance is called.
     Server,

@@ -1,5 +1,5 @@
-//! The engine that raises and clears alerts. The active alerts are an argument of each call, because another node may have written
-//! them. The engine itself remembers only since when a value has been above or below its threshold.
+//! The engine that raises and clears alerts. The active alerts are an argument of each call, because another node may
+//! have written them. The engine itself keeps only since when a value has been above or below its threshold.
 
 use super::readings::Readings;
 use super::rule::{Rule, Thresholds};
@@ -9,7 +9,7 @@ use quittance_lifecycle::{Counters, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// An alert by its rule, and what it is about: a provider, a pool, a node; nothing, if there is only one.
+/// An alert by its rule and its subject: a provider, a pool or a node, or an empty text if there is only one.
 pub type Named = (Rule, String);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,8 @@ impl AlertEngine {
         }
     }
 
-    /// Adds what other nodes had counted before this engine started, oldest first, in the same counters as later readings.
+    /// Adds what other nodes had counted before this engine started, oldest first. These counters continue in the
+    /// later readings.
     pub fn recall(&mut self, now: Timestamp, counted: impl IntoIterator<Item = (Timestamp, Counters)>) {
         self.window.recall(now, counted);
     }

@@ -1,4 +1,4 @@
-//! What the monitor has read at one moment. A value that could not be read is absent and changes no alert.
+//! The values that the monitor has read at one moment. A value that could not be read is absent and changes no alert.
 
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
@@ -6,20 +6,21 @@ use quittance_ports::Spent;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readings {
     pub at: Timestamp,
-    /// Whether the store answers, and who asks it.
+    /// Whether the store answers this node.
     pub store_is_up: bool,
+    /// The name of this node.
     pub here: String,
-    /// What the store has lost, in words, until a person has seen it.
+    /// A description of data that the store has lost, until an operator has acknowledged it.
     pub forgot: Option<String>,
     pub dead: Option<DeadLetterReading>,
-    /// How many records cannot be read and wait for a person.
+    /// How many records cannot be read and wait for an operator.
     pub unreadable: Option<u64>,
-    /// What has been counted since the node began to look; it only grows.
+    /// The counters since the node began to watch; they only grow.
     pub counts: Option<Counters>,
-    /// What people call the provider, and how it is.
+    /// The provider's name and its health.
     pub provider: Option<(String, Health)>,
     pub balance: Option<Money>,
-    /// What all money is in.
+    /// The currency of all amounts.
     pub currency: String,
     pub pools: Option<Vec<Pool>>,
     pub nodes: Option<Vec<Node>>,
@@ -28,16 +29,16 @@ pub struct Readings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterReading {
     pub count: u64,
-    /// Since when the oldest that was found waits.
+    /// Since when the oldest known dead letter waits.
     pub oldest: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
     Well,
-    /// It does not answer.
+    /// The provider does not answer.
     Broken,
-    /// A person must fix the account. `code` is the provider's error code, or empty if it is not known.
+    /// An operator must fix the account. `code` is the provider's error code, or empty if it is not known.
     Paused {
         code: String,
     },
@@ -48,15 +49,15 @@ pub struct Pool {
     pub name: String,
     pub is_on: bool,
     pub budget: Option<Money>,
-    /// What it has spent in this hour.
+    /// What the pool has spent in this hour.
     pub spent: Spent,
-    /// Why it buys nothing, if that is not because its budget is used up.
+    /// Why the pool buys nothing, if its budget is not the reason.
     pub stopped: Option<String>,
-    /// What the next refill costs, as far as it is known.
+    /// The cost of the next refill, if it is known.
     pub price: Option<Money>,
     pub level: u32,
     pub fresh: u32,
-    /// Orders that had to be bought, as all nodes have counted them.
+    /// Orders that had to be bought, counted by all nodes.
     pub missed: u64,
 }
 

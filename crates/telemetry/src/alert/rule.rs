@@ -12,7 +12,7 @@ macro_rules! rules {
         impl Rule {
             pub const ALL: &'static [Self] = &[$(Self::$rule),*];
 
-            /// Stable name: people use it in other systems.
+            /// Stable name, because operators use it in other systems.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$rule => $name),* }
@@ -66,22 +66,23 @@ impl Rule {
 pub struct Thresholds {
     /// New dead letters in an hour.
     pub dead_new: u64,
-    /// How long a dead letter may wait for a person.
+    /// How long a dead letter can wait for an operator.
     pub dead_age: Duration,
     pub provider_paused: bool,
     pub provider_broken_for: Duration,
     pub balance_low: Money,
-    /// For how long the balance must last at the pace of the last hour.
+    /// How long the balance must last at the pace of the last hour.
     pub balance_lasts: Duration,
-    /// How much of a pool's budget of the hour, in thousandths.
+    /// The used part of a pool's hourly budget, in thousandths.
     pub budget_used_permille: u32,
-    /// How many of the attempts of ten minutes may end in doubt, in thousandths, if there are so many at least.
+    /// The part of the attempts of ten minutes that can end in doubt, in thousandths, if there are at least
+    /// `doubt_attempts`.
     pub doubt_permille: u32,
     pub doubt_attempts: u64,
-    /// Calls to callers that were not taken, in an hour.
+    /// Webhooks that callers did not accept, in an hour.
     pub webhooks_failed: u64,
-    /// How many of the answers of ten minutes may have to be fetched although a callback was due, in thousandths, if there are so
-    /// many at least.
+    /// The part of the answers of ten minutes that had to be polled although a callback was due, in thousandths, if
+    /// there are at least `polled_answers`.
     pub polled_permille: u32,
     pub polled_answers: u64,
     pub pool_starves_for: Duration,

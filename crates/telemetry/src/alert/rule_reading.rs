@@ -1,4 +1,4 @@
-//! What each rule makes of the readings: above the threshold, below the lower one, or neither; and the message, which ends with
+//! How each rule judges the readings: above the threshold, below the lower one, or neither. Its message ends with
 //! what to do next.
 
 use super::readings::{Health, Node, Readings};
@@ -9,14 +9,14 @@ use quittance_lifecycle::{Money, PriceSum, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Over which rates are taken.
+/// The period over which rates are computed.
 const RATE_SPAN: Duration = Duration::from_secs(600);
-/// A pace that was watched for less than this is none.
+/// The shortest time from which a pace is computed.
 const PACE_LEAST: Duration = Duration::from_secs(600);
-/// How long after an order that it could not serve a pool counts as asked.
+/// How long a pool counts as in demand after an order that it could not serve.
 const ASKED_SPAN: Duration = Duration::from_secs(60);
 
-/// Where something stands.
+/// A value compared with its thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AlertLevel {
     /// Above the threshold.
@@ -27,7 +27,7 @@ pub(crate) enum AlertLevel {
     Between,
 }
 
-/// What a rule says about one subject.
+/// The result of a rule for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleReading {
     pub(crate) subject: String,
@@ -100,7 +100,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Above: more than `most` in the last hour. Below: at most half of it.
+    /// High: more than `most` in the last hour. Low: at most half of it.
     fn in_an_hour(&self, most: u64, counted: impl Fn(&Lately) -> u64) -> Option<(u64, AlertLevel)> {
         self.readings.counts?;
         let lately = self.window.lately(HOUR)?;
@@ -304,7 +304,7 @@ impl Judge<'_> {
         one(here, level(!self.readings.store_is_up, true), words)
     }
 
-    /// Until a person has seen it.
+    /// The alert stays until an operator has acknowledged the loss.
     fn store_forgot(&self) -> Option<Vec<RuleReading>> {
         let what = self.readings.forgot.as_ref();
         one(&self.readings.here, level(what.is_some(), true), what.cloned().unwrap_or_default())
@@ -341,7 +341,7 @@ impl Judge<'_> {
         Some(seen.collect())
     }
 
-    /// By name: one that was started again has a status of its own beside the one that it left, and the new one counts.
+    /// The nodes by name. After a restart, a node has two statuses, and the newer one counts.
     fn nodes(&self) -> Option<BTreeMap<&str, &Node>> {
         let mut nodes = BTreeMap::new();
         for node in self.readings.nodes.as_ref()? {

@@ -1,19 +1,19 @@
-//! How much was counted in the last while, from counts that only grow. It remembers an hour, in steps, and says whether it has
-//! looked for as long as it is asked about.
+//! How much was counted in the last period, from counters that only grow. It keeps an hour in steps, and reports
+//! whether it has watched for the whole period.
 
 use quittance_lifecycle::{Counters, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The longest period that a rule looks at.
+/// The longest period of a rule.
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
-/// How far apart what is remembered stands.
+/// The time between two kept points.
 const STEP: Duration = Duration::from_secs(10);
 const POINTS_MAX: usize = 400;
-/// What is recalled may be so much older than the hour and still be what that is counted from.
+/// The greatest age of a recalled point from which the last hour can still be counted.
 const RECALLED_MOST: Duration = Duration::from_secs(3600 + 300);
 
-/// `a - b`, counter by counter.
+/// `a - b`, for each counter.
 pub(crate) fn difference(mut a: Counters, b: &Counters) -> Counters {
     for (name, count) in b.lines() {
         if let Some(line) = a.line_mut(name) {
@@ -29,13 +29,13 @@ pub(crate) struct Window {
     latest: Option<(Timestamp, Counters)>,
 }
 
-/// What was counted lately.
+/// The counts of the last period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lately {
     pub(crate) counts: Counters,
-    /// How long has really been looked.
+    /// How long was really watched.
     pub(crate) span: Duration,
-    /// Whether that is as long as was asked about: less than that says nothing about all being well.
+    /// Whether the whole period was watched. A shorter time does not prove that all is well.
     pub(crate) is_whole: bool,
 }
 
@@ -57,7 +57,7 @@ impl Window {
         }
     }
 
-    /// Adds counts from before the first reading, oldest first. Counts that are older than the longest period are left out.
+    /// Adds counts from before the first reading, oldest first. Counts older than `RECALLED_MOST` are left out.
     pub(crate) fn recall(
         &mut self,
         now: Timestamp,

@@ -1,8 +1,9 @@
-//! How words for a person are made: what is so, a colon, what to do next. And spans, in the unit that fits them.
+//! How messages for people are written: what is wrong, a colon, and what to do next. Also writes durations in a
+//! fitting unit.
 
 use std::time::Duration;
 
-/// So long, roughly.
+/// The duration in words, rounded.
 #[must_use]
 pub fn span(span: Duration) -> String {
     match span.as_secs() {
@@ -14,7 +15,7 @@ pub fn span(span: Duration) -> String {
     }
 }
 
-/// The message without the advice: there is nothing to do about a cleared alert.
+/// The message without the advice, which a cleared alert does not need.
 #[must_use]
 pub fn what_was(words: &str) -> &str {
     words.split_once(": ").map_or(words, |(what, _)| what)

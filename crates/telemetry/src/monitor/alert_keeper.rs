@@ -1,6 +1,6 @@
-//! Raises and clears alerts. Every node evaluates the rules; one node, the first by a hash, writes the changes to a document that all
-//! nodes read, and announces them once they are written. Each node decides for itself whether the store is down, because nothing can
-//! be written then.
+//! Raises and clears alerts. Every node evaluates the rules. One node, chosen by a hash, writes the changes to a
+//! document that all nodes read, and then announces them. Each node decides by itself whether the store is down,
+//! because nothing can be written then.
 
 use super::announcement::Announcement;
 use super::oldest_dead_letter::OldestDeadLetter;
@@ -18,28 +18,29 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long a cleared alert is kept, and how many alerts there may be.
+/// How long a cleared alert is kept.
 const CLEARED_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// The most alerts that are kept; only cleared ones are removed.
 const ALERTS_MAX: usize = 100;
-/// How long a node waits for the keeper to write changes before it writes them itself: the keeper may hang, or may be a command that
-/// handles orders only.
+/// How long a node waits for the keeper to write changes before it writes them itself. The keeper may hang, or may be
+/// a command that only handles orders.
 const KEEPER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time between two updates of the figures in the messages of active alerts.
 const UPDATE_INTERVAL: Duration = Duration::from_secs(30);
-/// How often a write may lose a race before the request fails.
+/// How often a write can lose a race before the request fails.
 const WRITES_MAX: usize = 8;
 
-/// The alerts, as this node sees them.
+/// The alerts as this node sees them.
 pub(super) struct AlertKeeper {
-    /// The rules of all nodes together.
+    /// The rules about all nodes together.
     shared_rules: AlertEngine,
-    /// The rules of each node for itself.
+    /// The rules about this node alone.
     own_rules: AlertEngine,
     /// The alerts of this node's own rules.
     own_alerts: Vec<AlertNote>,
-    /// Name of this node. It stays known when the store has lost the node's status.
+    /// The name of this node. It stays known after the store has lost the node's status.
     name: String,
-    /// When the store last lost data, of the losses for which an alert was raised.
+    /// The time of the last data loss for which an alert was raised.
     forgot_at: Option<Timestamp>,
     oldest: OldestDeadLetter,
     dead_age_max: Duration,
@@ -164,7 +165,7 @@ fn update_messages(notes: &mut [AlertNote], words: &BTreeMap<Named, String>) {
     }
 }
 
-/// The event of an active alert has happened again: the alert is raised again and not acknowledged.
+/// Raises an active alert again, without acknowledgement, because its event has happened again.
 fn renew(notes: &mut [AlertNote], rule: Rule, words: &str, now: Timestamp) -> Option<Announcement> {
     let note = notes.iter_mut().find(|note| note.rule == rule.name() && note.cleared.is_none())?;
     (note.raised, note.seen) = (now, None);
@@ -248,7 +249,7 @@ impl Monitor {
         Ok(true)
     }
 
-    /// Marks an alert as acknowledged by a person; `None` if there is no such alert.
+    /// Marks an alert as acknowledged. `None` if there is no such alert.
     pub async fn acknowledge(&self, rule: &str, subject: &str) -> Result<Option<AlertNote>, StoreError> {
         let now = self.engine().now();
         let is_it = |note: &&mut AlertNote| note.rule == rule && note.subject == subject;
@@ -314,7 +315,7 @@ impl Monitor {
         readings
     }
 
-    /// Health of the provider: what this node sees, but a pause on any node holds for all.
+    /// The health of the provider as this node sees it. A pause on any node counts for all.
     fn health(&self, state: &MonitorState) -> Health {
         let members = &state.reader.members;
         let alive = members.nodes.iter().filter(|member| members.now.since(member.seen) < SILENT_AFTER);

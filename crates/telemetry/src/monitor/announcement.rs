@@ -46,7 +46,7 @@ impl Announcement {
         serde_json::to_string(self).expect("it has string keys and nothing that can fail")
     }
 
-    /// Text from outside is escaped.
+    /// Logs the announcement, with text from outside escaped.
     fn log(&self) {
         let (rule, subject, words) = (&self.rule, self.subject.escape_debug(), self.words.escape_debug());
         match self.event {

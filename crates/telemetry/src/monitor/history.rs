@@ -1,4 +1,4 @@
-//! The usage as it grows: the last seconds, for rates, and samples of the last hour.
+//! The growth of the usage: the last seconds, for rates, and samples of the last hour.
 
 use crate::alert::difference;
 use crate::latencies::Latencies;
@@ -9,27 +9,28 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// Rates are of this last period.
+/// The period of the rates.
 const RATE_PERIOD: Duration = Duration::from_secs(10);
 /// Far more readings than one period has.
 const READINGS_MAX: usize = 32;
 const SAMPLES_MAX: usize = 720;
 
-/// Usage since the monitor started. The store counts by day; this goes on over midnight.
+/// Usage since the monitor started. The store counts by day; this count continues over midnight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Growth {
-    /// Day of the first reading, and of the last one.
+    /// The day of the first reading.
     first_day: u64,
+    /// The day of the last reading.
     day: u64,
     /// The total at the first reading.
     at_start: Counters,
-    /// Usage of the days before today, from the day before the first reading on.
+    /// Usage of the days before today, from the day before the first reading.
     past_days: Counters,
     today: Counters,
 }
 
 impl Growth {
-    /// Usage from the day before the first reading on.
+    /// Usage from the day before the first reading.
     fn total(&self) -> Counters {
         let mut all = self.past_days;
         all += self.today;
@@ -66,13 +67,13 @@ pub(super) struct History {
     growth: Option<Growth>,
     readings: VecDeque<(Timestamp, Counters)>,
     samples: VecDeque<Sample>,
-    /// Moment, usage and today's savings of the last sample.
+    /// The time, the usage and today's savings of the last sample.
     sampled: Option<(Timestamp, Counters, PriceSum)>,
 }
 
 impl History {
-    /// The first day whose usage must be read: the day of the last reading. For the first reading it is yesterday, because the last
-    /// hour may have begun then.
+    /// The first day whose usage must be read: the day of the last reading. For the first reading it is yesterday,
+    /// because the last hour may have begun then.
     pub(super) fn day(&self, today: Day) -> Day {
         self.growth.map_or(Day(today.0.saturating_sub(1)), |growth| Day(growth.day).min(today))
     }
@@ -105,7 +106,7 @@ impl History {
         self.growth.map(|growth| growth.since_start())
     }
 
-    /// Usage from the day before the start on: the counters of marks.
+    /// Usage from the day before the start: the counters of marks.
     pub(super) fn total(&self) -> Option<Counters> {
         self.growth.map(|growth| growth.total())
     }
@@ -115,7 +116,7 @@ impl History {
         Some((self.readings.back()?.0, self.growth?.today))
     }
 
-    /// What [`total`](Self::total) was when the usage of `day` was `usage`; `None` if that is not known.
+    /// The value of [`total`](Self::total) when the usage of `day` was `usage`. `None` if that is not known.
     pub(super) fn total_when(&self, day: Day, mut usage: Counters) -> Option<Counters> {
         let growth = self.growth.filter(|growth| growth.first_day == growth.day)?;
         if day.0 == growth.day {
@@ -124,7 +125,7 @@ impl History {
         (day.0 == growth.day || day.0 + 1 == growth.day).then_some(usage)
     }
 
-    /// The usage of the last seconds, and how many seconds.
+    /// The usage of the last seconds, and the number of seconds.
     pub(super) fn recent(&self) -> (Counters, Duration) {
         match (self.readings.front(), self.readings.back()) {
             (Some((from, before)), Some((to, now))) => (difference(*now, before), to.since(*from)),
@@ -132,7 +133,7 @@ impl History {
         }
     }
 
-    /// Adds a sample, if it is time for one.
+    /// Adds a sample if one is due.
     pub(super) fn add_sample(
         &mut self,
         at: Timestamp,

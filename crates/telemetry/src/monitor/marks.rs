@@ -1,13 +1,14 @@
-//! Marks: what had been counted at which moment, stored beside the alerts. Counters are in memory; from the marks a node that has
-//! just started knows what was counted in the hour before.
+//! Marks: counters with their time, stored beside the alerts. The counters of a node are in memory. From the marks, a
+//! node that has just started knows what was counted in the last hour.
 
 use super::history::History;
 use quittance_lifecycle::{Counters, Money, PriceSum, Timestamp};
 use quittance_ports::{Day, Mark};
 use std::time::Duration;
 
-/// Time between two marks, and how long a mark is kept. The last hour is counted from a mark that is older than an hour.
+/// The time between two marks.
 const INTERVAL: Duration = Duration::from_secs(120);
+/// How long a mark is kept. The last hour is counted from a mark that is older than an hour.
 const KEPT: Duration = Duration::from_secs(3600 + 240);
 
 fn counters(mark: &Mark) -> Counters {
@@ -38,7 +39,7 @@ pub(super) fn is_due(marks: &[Mark], now: Timestamp) -> bool {
     marks.last().is_none_or(|last| last.at > now || now.since(last.at) >= INTERVAL)
 }
 
-/// The marks that are still needed, and a new one if it is time for it.
+/// The marks that are still needed, and a new one if it is due.
 pub(super) fn next(marks: &[Mark], history: &History, now: Timestamp) -> Vec<Mark> {
     let is_needed = |mark: &&Mark| mark.at <= now && now.since(mark.at) < KEPT;
     let mut next: Vec<Mark> = marks.iter().filter(is_needed).copied().collect();
@@ -48,7 +49,7 @@ pub(super) fn next(marks: &[Mark], history: &History, now: Timestamp) -> Vec<Mar
     next
 }
 
-/// What had been counted at each mark, in the counters of this node.
+/// The counters at each mark, comparable to the counters of this node.
 pub(super) fn recalled(marks: &[Mark], history: &History) -> Vec<(Timestamp, Counters)> {
     let counted = |mark: &Mark| Some((mark.at, history.total_when(Day::of(mark.at), counters(mark))?));
     marks.iter().filter_map(counted).collect()

@@ -1,5 +1,5 @@
-//! Since when the oldest dead letter waits. There may be a million, so each call reads one page and continues after the page before.
-//! Once a dead letter has waited too long, only that one is read until it is replayed or dropped.
+//! Finds since when the oldest dead letter waits. There may be a million, so each call reads one page and continues
+//! after the last one. Once a dead letter has waited too long, only that one is read until it is replayed or dropped.
 
 use quittance_engine::Engine;
 use quittance_lifecycle::{Key, Timestamp};
@@ -11,16 +11,17 @@ const PAGE: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct OldestDeadLetter {
-    /// The oldest of the last complete pass, and of this pass so far.
+    /// The oldest of the last complete pass.
     last_pass: Option<(Timestamp, Key)>,
+    /// The oldest of this pass so far.
     this_pass: Option<(Timestamp, Key)>,
     after: Option<Key>,
-    /// How many records could not be read in the last complete pass, and in this pass so far.
+    /// How many records could not be read: in the last complete pass, and in this pass so far.
     unreadable: (Option<u64>, u64),
 }
 
 impl OldestDeadLetter {
-    /// Since when the oldest known dead letter waits. One that has waited for `age_max` has waited too long.
+    /// Since when the oldest known dead letter waits. A wait of `age_max` is too long.
     pub(super) async fn read(
         &mut self,
         engine: &Engine,
@@ -58,7 +59,8 @@ impl OldestDeadLetter {
         Ok(self.known().map(|(since, _)| since))
     }
 
-    /// How many records cannot be read, as far as is known; `None` before the first complete pass that found none.
+    /// How many records cannot be read, as far as is known. `None` before the first complete pass, if none was found
+    /// yet.
     pub(super) fn unreadable(&self) -> Option<u64> {
         let (last_pass, this_pass) = self.unreadable;
         last_pass.max((this_pass > 0).then_some(this_pass))

@@ -10,9 +10,9 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct AlertSettings {
     pub thresholds: Thresholds,
-    /// Called for each alert that is raised or cleared.
+    /// The webhook that is called for each alert that is raised or cleared.
     pub webhook: Option<AlertWebhook>,
-    /// Time between two samples; the rules are evaluated after each.
+    /// The time between two samples; the rules are evaluated after each.
     pub sample_interval: Duration,
 }
 
@@ -26,12 +26,12 @@ impl Default for AlertSettings {
 #[derive(Clone, PartialEq, Eq)]
 pub struct AlertWebhook {
     pub url: String,
-    /// Signs the calls.
+    /// The secret that signs the calls.
     pub secret: [u8; 32],
 }
 
 impl fmt::Debug for AlertWebhook {
-    /// The address is left out: it may contain a secret.
+    /// Hides the address, which can contain a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AlertWebhook(..)")
     }

@@ -1,4 +1,4 @@
-//! Reads from the store what a snapshot shows, no more often than needed: each part has an interval of its own, which is longer while
+//! Reads the store for snapshots, no more often than needed. Each part has its own interval, which is longer while
 //! the node is not watched, and grows with the cost of the read.
 
 use super::history::{History, Sample};
@@ -15,16 +15,16 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-/// After this time without a response the store counts as down.
+/// The timeout after which the store counts as down.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How many open orders are read to count their phases. Keys are digests, so the first orders are a fair sample.
 const PHASES_MAX: usize = 1000;
-/// Reading a part may take at most this fraction of the time: one in `THROTTLE`.
+/// Reads of one part take at most one in `THROTTLE` of the time.
 const THROTTLE: u32 = 30;
-/// Ticks are not exact: a part that is due within this is due.
+/// How much earlier than due a part can be read, because ticks are not exact.
 const TOLERANCE: Duration = Duration::from_millis(100);
 
-/// Time between two reads: while the node is watched, and else.
+/// The time between two reads of a part, while the node is watched and while it is not.
 #[derive(Clone, Copy)]
 struct Intervals {
     watched: Duration,
@@ -62,7 +62,7 @@ impl OpenPhases {
         }
     }
 
-    /// Scaled from a sample of `counted` orders to `all` orders.
+    /// Scales a sample of `counted` orders to `all` orders.
     fn scaled(self, counted: u64, all: u64) -> Self {
         let scale = |part: u64| {
             let scaled = u128::from(part) * u128::from(all) / u128::from(counted.max(1));
@@ -78,7 +78,7 @@ impl OpenPhases {
     }
 }
 
-/// When a part was last read, and how long that took.
+/// When a part was last read, and how long the read took.
 #[derive(Debug, Default)]
 struct LastRead(Option<(Instant, Duration)>);
 
@@ -121,7 +121,7 @@ impl StoreReader {
         self.store_is_up = timeout(STORE_TIMEOUT, reading).await.is_ok_and(|read| read.is_ok());
     }
 
-    /// Reads the membership again at the next call: its documents have changed.
+    /// Makes the next call read the membership, because its documents have changed.
     pub(super) fn membership_has_changed(&mut self) {
         self.membership_read = LastRead::default();
     }
@@ -191,8 +191,9 @@ pub struct SnapshotData<'a> {
     pub order_counts: OrderCounts,
     pub phases: OpenPhases,
     pub is_sampled: bool,
-    /// Usage of the last seconds, and how many seconds.
+    /// Usage of the last seconds.
     pub recent: Counters,
+    /// The number of these seconds.
     pub recent_period: Duration,
     pub latency: LatencyPercentiles,
     pub sample: Option<Sample>,

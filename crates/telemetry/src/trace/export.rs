@@ -15,8 +15,9 @@ use tokio::sync::oneshot;
 
 /// How many batches may wait to be sent; more are dropped.
 const WAITING_MAX: usize = 4096;
-/// How many spans are sent at once, and how long the first of them may wait for others.
+/// How many spans are sent at once.
 const BATCH_MAX: usize = 512;
+/// How long the first span of a batch can wait for others.
 const BATCH_WAIT: Duration = Duration::from_secs(1);
 /// How long sending one batch may take.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,10 +30,11 @@ pub struct TraceSettings {
     pub node: String,
 }
 
-/// Holds spans and no orders: the queue is bounded by number, and an order may contain an image.
+/// A message to the exporter. It holds spans and no orders: the queue is bounded by number, and an order can contain
+/// an image.
 enum Message {
     Spans(Vec<Span>),
-    /// Answered when all spans before it have been sent.
+    /// A request for a signal when all earlier spans have been sent.
     Finish(oneshot::Sender<()>),
 }
 
@@ -79,7 +81,7 @@ impl Traces {
         self.counts.dropped.load(Ordering::Relaxed)
     }
 
-    /// Notes a commit.
+    /// Exports the spans of a commit, if it completes any.
     pub fn note(&self, order: &Order) {
         let spans = news_of(order, quittance_protocol::kinds::label(&order.terms.kind));
         if !spans.is_empty() {
@@ -113,7 +115,7 @@ impl Traces {
         }
     }
 
-    /// Adds the span of a hand-out; `above` is the placement that it is a part of, if any.
+    /// Adds the span of a hand-out; `above` is its placement, if it belongs to one.
     pub fn handed_out(&self, order: &Order, above: Option<TraceParent>, start: Timestamp, now: Timestamp) {
         let nonce = u64::from_le_bytes(self.unique_id());
         if let Some(span) = handed_out(order, above, (start, now), nonce) {

@@ -10,7 +10,7 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// `None` if it is invalid: an invalid header is ignored.
+    /// Parses the header. `None` if it is invalid: an invalid header is ignored.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('-');
@@ -35,7 +35,7 @@ impl fmt::Display for TraceParent {
     }
 }
 
-/// Lower case only, as the standard requires.
+/// Reads a hexadecimal number in lower case, as the standard requires.
 fn number(text: &str, digits: usize) -> Option<u128> {
     let is_right = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     (text.len() == digits && text.bytes().all(is_right)).then(|| u128::from_str_radix(text, 16).ok())?

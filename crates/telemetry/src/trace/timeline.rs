@@ -1,15 +1,16 @@
-//! The life of an order as spans: the order, in it each attempt, in each attempt the calls to the provider, and beside them the
-//! placement and the hand-out. Span ids follow from the order's key, so a span that is sent twice has the same id.
+//! The life of an order as spans: the order, each attempt in it, and each provider call in the attempt. The placement
+//! and the hand-out stand beside it. Span ids are derived from the order's key, so a span that is sent twice has the
+//! same id.
 
 use super::{Span, SpanKind, SpanName, TraceParent};
 use quittance_lifecycle::{
     DeliveryState, Order, Origin, Phase, TimelineEntry, TimelineEvent, Timestamp, Via,
 };
 
-/// How many characters of a text from outside are kept.
+/// How many characters of an external text are kept.
 const TEXT_CHARS_MAX: usize = 200;
 
-/// Which span of an order; each has its own id.
+/// The spans of an order. Each has its own id.
 #[derive(Clone, Copy)]
 enum Role {
     Order { life: u32 },
@@ -51,13 +52,13 @@ pub fn news_of(order: &Order, label: &str) -> Vec<Span> {
     }
 }
 
-/// A dead letter that is dropped was exported when it became one.
+/// Whether the order was a dead letter before. Then it was exported at that time.
 fn was_moved(life: &[TimelineEntry]) -> bool {
     let before = &life[..life.len().saturating_sub(1)];
     before.iter().any(|entry| matches!(entry.event, TimelineEvent::MovedToDeadLetters { .. }))
 }
 
-/// The trace of an order and the parent of its span: from the caller's `traceparent`, else from the order's key.
+/// The trace of an order, and the parent of its span, from the caller's `traceparent` or else from the order's key.
 fn trace_of(order: &Order) -> (TraceParent, Option<[u8; 8]>) {
     match TraceParent::parse(&order.terms.trace) {
         Some(parent) => (parent, Some(parent.span)),
@@ -119,7 +120,7 @@ fn about(order: &Order) -> Vec<(&'static str, String)> {
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The timeline entries of the current life of the order, or of its last one.
+/// The timeline entries of the current life of the order, or else of its last one.
 fn last_life(order: &Order) -> &[TimelineEntry] {
     let entries = &order.timeline.entries;
     let begins =
@@ -246,7 +247,7 @@ fn error_of(entry: &TimelineEntry) -> Option<String> {
     }
 }
 
-/// A webhook call, delivered or failed, from the end of the order on.
+/// The span of a webhook call, delivered or failed, from the end of the order.
 fn called(order: &Order, webhook: u32, call: &TimelineEntry) -> Span {
     let is_end = |entry: &&TimelineEntry| {
         !matches!(entry.event, TimelineEvent::WebhookDelivered { .. } | TimelineEvent::WebhookFailed { .. })
@@ -260,8 +261,8 @@ fn called(order: &Order, webhook: u32, call: &TimelineEntry) -> Span {
     }
 }
 
-/// A placement in progress: the caller's span, and the id of the placement's own span. The id is drawn before the order is placed,
-/// because the order's span is below it.
+/// A placement in progress: the caller's span, and the id of the placement's own span. The id is drawn before the
+/// order is placed, because the order's span is below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placing {
     pub caller: TraceParent,
@@ -270,7 +271,7 @@ pub struct Placing {
 }
 
 impl Placing {
-    /// The parent of the spans below the placement.
+    /// The parent for the spans below the placement.
     #[must_use]
     pub const fn above(&self) -> TraceParent {
         TraceParent { span: self.id, ..self.caller }
@@ -308,8 +309,8 @@ pub fn placed(
     }
 }
 
-/// The span of a hand-out: the caller waited from the first moment of `took` to the second. `nonce` makes each hand-out a span of its
-/// own. The span is below the placement `above` if the caller is placing, else in the order's trace.
+/// The span of a hand-out, for a caller that waited from the first moment of `took` to the second. `nonce` gives each
+/// hand-out its own span. The span is below the placement `above`, or in the order's trace if there is none.
 #[must_use]
 pub fn handed_out(
     order: &Order,

@@ -1,4 +1,4 @@
-//! When an alert is raised, when it is cleared, and that neither happens more often than the spans allow.
+//! Tests of when an alert is raised and cleared, and that neither happens more often than the durations allow.
 
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
@@ -14,7 +14,7 @@ const fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis((START + seconds) * 1000)
 }
 
-/// An alert engine, and the active alerts.
+/// An alert engine and the active alerts.
 struct Post {
     alert_engine: AlertEngine,
     standing: BTreeSet<Named>,
@@ -43,7 +43,7 @@ impl Post {
         changes
     }
 
-    /// Every five seconds; says which alerts were raised and cleared, and when.
+    /// Evaluates the rules every five seconds. Returns which alerts were raised and cleared, and when.
     fn watch(
         &mut self,
         seconds: std::ops::Range<u64>,
@@ -271,7 +271,7 @@ fn a_pool_starves_only_while_callers_ask_for_what_it_does_not_have() {
     assert_eq!(post.watch(900..1000, |_| well()), [(960, false, Rule::BudgetEnds)], "the pool is gone");
 }
 
-/// What is not known is not zero: a budget that meets a price that is not known stops the pool, and that is reported.
+/// An unknown price is not zero: it stops a pool that has a budget, and the alert says so.
 #[test]
 fn a_pool_that_is_stopped_is_reported_at_once_with_the_reason() {
     let mut post = Post::new(Thresholds::default());
@@ -371,7 +371,7 @@ fn every_rule_has_a_name_of_its_own() {
     assert_eq!(Rule::named("no_rule"), None);
 }
 
-/// SplitMix64.
+/// A random generator (SplitMix64).
 struct Rng(u64);
 
 impl Rng {
@@ -439,8 +439,8 @@ fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
     }
 }
 
-/// Whatever is seen, an alert that was raised stands for as long as it takes to clear one, and one that was cleared stays away for
-/// as long as it takes to raise one.
+/// A raised alert stays for at least the time to clear one, and a cleared alert stays away for at least the time to
+/// raise one.
 #[test]
 fn nothing_flaps_whatever_is_seen() {
     let mut changes = 0;

@@ -1,5 +1,5 @@
-//! A life with a fault and a doubt, as spans: each attempt and each call is a span, errors are where they happened, and a second
-//! export has the same ids.
+//! Tests of a life with a fault and an attempt in doubt, as spans: each attempt and each call is a span, errors are
+//! where they happened, and a second export has the same ids.
 
 use quittance_lifecycle::{
     CallbackResult, DeadCause, Decision, DeliveryState, Draft, Event, Evidence, Fault, FaultClass, Gate,
@@ -50,7 +50,7 @@ fn delivery() -> ProviderAnswer {
     ProviderAnswer { payload: Payload::text("token"), took_at_least: None, cost: Some(Money(5)) }
 }
 
-/// An order after these events, each at its second. Nothing is exported before the last of them.
+/// An order after these events, each at its second. Only the last event may export spans.
 fn after(events: impl IntoIterator<Item = (u64, Event)>) -> Order {
     let policy = Policy { callbacks: true, ..Policy::DEFAULT };
     let draft = Draft::new("<ann>");
