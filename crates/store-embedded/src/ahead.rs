@@ -1,33 +1,33 @@
-//! What the indices will say once a batch is written. A later entry of the same batch must see what earlier ones take
-//! from a stock and put there, although no other reader may see it yet.
+//! The indices as they will be once a batch is written. A later entry of the batch must see what earlier entries take
+//! from a stock and add to it, although other readers must not see that yet.
 
 use crate::ledger::{FIRST_KEY, OrderIndex, StockIndex, Takers, class, own};
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
 use std::collections::BTreeMap;
 
-/// A place on a stock.
+/// A place in a stock.
 type StockSpot = (Timestamp, Key);
 
 const LAST: StockSpot = (Timestamp::MAX, Key([0xff; 32]));
 
 #[derive(Default)]
 pub(crate) struct Ahead {
-    /// Each order that was written a moment ago, by its place among the changes.
+    /// The orders that this batch writes, by their place among the changes.
     written: BTreeMap<Key, usize>,
     stocks: StockIndex,
     takers: Takers,
-    /// From when on and up to where the index knows of nothing in a stock that was not written here. Without it every
-    /// taker would walk past all that earlier takers have taken.
+    /// The range of each stock in which the index has nothing that this batch did not write. Without it, every taker
+    /// would pass over everything that earlier takers took.
     emptied: BTreeMap<Target, (Timestamp, StockSpot)>,
 }
 
 impl Ahead {
-    /// Where this order is among the changes, if it is.
+    /// The place of an order among the changes of this batch, if it has one.
     pub(crate) fn written(&self, key: &Key) -> Option<usize> {
         self.written.get(key).copied()
     }
 
-    /// An order is written; `earlier` is what was to be written of it before in this batch.
+    /// Notes that an order is written. `earlier` is what this batch was to write for it before.
     pub(crate) fn write(&mut self, at: usize, earlier: Option<&Order>, next: &Order) {
         let key = next.key;
         if let Some(earlier) = earlier {
@@ -47,13 +47,13 @@ impl Ahead {
         self.written.insert(key, at);
     }
 
-    /// What this taker already has from this stock.
+    /// The answer that this claimant already has from this stock.
     pub(crate) fn own(&self, ledger: &OrderIndex, by: &Key, target: &Target) -> Option<Key> {
         let before = ledger.own(by, target, |key| self.written.contains_key(key));
         own(&self.takers, by, target).next().into_iter().chain(before).min()
     }
 
-    /// The soonest to expire of those that do not before `good_until`.
+    /// The answer in the stock that expires first, but not before `good_until`.
     pub(crate) fn soonest(
         &mut self,
         ledger: &OrderIndex,

@@ -1,5 +1,5 @@
-//! One transaction's worth of commits. The winners are decided here, in the order in which the commits came; each
-//! sees what those before it will have written. Then all of it is written, and only then published.
+//! The commits of one transaction. The winners are decided here, in the order of the calls; each call sees what the
+//! calls before it will write. Then all changes are written, and only then published.
 
 use crate::ahead::Ahead;
 use crate::documents::DocumentChanges;
@@ -17,9 +17,10 @@ use rusqlite::{Connection, params};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Terms up to this size stand in the row of their order; larger ones are not written again at every step.
+/// The largest terms that are stored in the row of their order. Larger ones are stored apart, so that they are not
+/// written again at every step.
 const INLINE_TERMS_MAX: usize = 2048;
-/// How many changes are published at once, before a call that waits for the indices gets a turn.
+/// How many changes are published before a call that waits for the indices gets a turn.
 const PUBLISHED_AT_ONCE: usize = 64;
 const PAGE_BYTES: usize = 4096;
 
@@ -29,16 +30,16 @@ const REPLACE: &str = "REPLACE INTO order_records (id, key, version, life, due, 
      tenant, record_sum, terms_sum, sum, record, terms, taker) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 
-/// One order that will be written.
+/// An order that will be written.
 struct OrderChange<'a> {
     stored_order: StoredOrder,
-    /// What stood there before.
+    /// The version that it replaces.
     old: Option<Versioned>,
     record: Cow<'a, [u8]>,
     record_sum: u64,
-    /// If they differ from those that stand there.
+    /// The terms, if they differ from the stored ones.
     terms: Option<Cow<'a, [u8]>>,
-    /// Whether a caller may wait for it: for what is taken from a stock none does.
+    /// Whether a caller can wait for the order. No caller waits for an answer that is taken from a stock.
     wakes: bool,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct EmbeddedBatch<'a> {
 }
 
 impl<'a> EmbeddedBatch<'a> {
-    /// Reads what it must, and writes nothing.
+    /// Decides the winners. It reads what it needs, and writes nothing.
     pub(crate) fn decide(
         shared: &EmbeddedShared,
         conn: &Connection,
@@ -98,7 +99,7 @@ impl<'a> EmbeddedBatch<'a> {
         Ok(batch)
     }
 
-    /// What stands under a key once all that came before is written.
+    /// The stored version of a key, as if all earlier changes were written.
     fn stands(
         &self,
         shared: &EmbeddedShared,
@@ -122,8 +123,8 @@ impl<'a> EmbeddedBatch<'a> {
         Commit::Done(self.advance(stands, next, Cow::Borrowed(&write.record), terms, !next.is_awaited()))
     }
 
-    /// Gives the claimant what it has, or the soonest to expire. One that cannot be read is set aside on the way, and
-    /// passed over.
+    /// Gives the claimant the answer that it already has, or the one that expires first. An unreadable answer is set
+    /// aside and passed over.
     fn take(
         &mut self,
         shared: &EmbeddedShared,
@@ -150,7 +151,7 @@ impl<'a> EmbeddedBatch<'a> {
         }
     }
 
-    /// Writes an order in the place of what stands there; the terms are written down already if they are given.
+    /// Writes an order in place of the stored one. `terms` are the encoded terms, if they exist already.
     fn advance(
         &mut self,
         stands: Option<StoredOrder>,
@@ -186,7 +187,7 @@ impl<'a> EmbeddedBatch<'a> {
         version
     }
 
-    /// A counters of nothing opens no line.
+    /// Adds to the usage. Empty counters make no row.
     fn book(&mut self, line: UsageRow, counters: &Counters) {
         if *counters != Counters::default() {
             *self.usage.entry(line).or_default() += *counters;
@@ -216,7 +217,7 @@ impl<'a> EmbeddedBatch<'a> {
         Ok(())
     }
 
-    /// Notes how far the log has come.
+    /// Adds the written orders to the trail.
     pub(crate) fn note(&self, trail: &mut Trail) {
         let written = self.changes.iter().map(|change| &change.stored_order.versioned);
         trail.wrote(written.map(|Versioned { version, order }| (*version, &**order)));
@@ -246,13 +247,14 @@ impl<'a> EmbeddedBatch<'a> {
     }
 }
 
-/// Terms do not change during a life, and are then the very same; but there is no promise of it.
+/// Whether the terms are equal. They do not change during a life and are mostly the same allocation, but that is not
+/// guaranteed.
 fn has_terms_of(stands: &Order, next: &Order) -> bool {
     Arc::ptr_eq(&stands.terms, &next.terms) || stands.terms == next.terms
 }
 
-/// What stands under a key before this transaction. It is read whole even if only its version matters: an unreadable
-/// record is never written over.
+/// The stored version of a key before this transaction. It is read in full even if only the version matters, because
+/// an unreadable record must not be overwritten.
 fn stands(
     shared: &EmbeddedShared,
     conn: &Connection,
@@ -281,7 +283,7 @@ fn stands(
     Ok(Ok(None))
 }
 
-/// Writes an order as it is, with its version, to a database that does not have it.
+/// Writes an order with its version to a database that does not have it.
 pub(crate) fn write_stored_order(conn: &Connection, stored_order: &StoredOrder) -> rusqlite::Result<()> {
     let order = &stored_order.versioned.order;
     let (record, terms) = (encode_order(order), encode_terms(&order.terms));
@@ -346,7 +348,7 @@ impl OrderChange<'_> {
     }
 }
 
-/// Records are JSON, and written as text so that people can read them.
+/// A record as text. Records are JSON and stored as text, so that people can read them.
 fn text(json: &[u8]) -> rusqlite::Result<&str> {
     std::str::from_utf8(json).map_err(|error| rusqlite::Error::Utf8Error(0, error))
 }

@@ -1,6 +1,5 @@
-//! The orders that were touched last, ready to be read without SQLite and without another thread: a placement of an
-//! order that exists, and a wait for one, are answered from here. It only ever holds what is durable, and it is
-//! bounded.
+//! A bounded cache of the orders that were used last. Placements of existing orders and waits are answered from it,
+//! without SQLite and without another thread. It only holds what is durable.
 
 use crate::row::StoredOrder;
 use crate::thread_queue::lock;
@@ -20,13 +19,13 @@ pub(crate) struct Cache {
 
 #[derive(Default)]
 struct Shard {
-    /// Never walked through, so its order does not matter; twice as fast here as an ordered map.
+    /// The orders. They are not iterated in order; a hash map is twice as fast here as an ordered map.
     orders: HashMap<Key, CacheEntry>,
-    /// In the order in which they came; an entry that is found at the front and was used meanwhile goes to the back.
+    /// The keys in order of arrival. An entry at the front that was used since goes to the back.
     line: BTreeMap<u64, Key>,
     arrivals: u64,
     bytes: usize,
-    /// How often something here was written: a reader that began before a write must not put the past in its place.
+    /// Counts the writes, so that a reader that began before a write does not insert the old version.
     writes: u64,
 }
 
@@ -37,13 +36,13 @@ struct CacheEntry {
     was_used: bool,
 }
 
-/// A key was not here; the caller that reads it from the disk brings this along.
+/// The result of a miss. The caller that reads the order from disk passes it back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Miss {
     writes: u64,
 }
 
-/// Roughly what it costs to keep an order in memory.
+/// The approximate memory that an order needs.
 fn size(order: &Order) -> usize {
     let text = match &order.phase {
         Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } => answer.payload.text.len(),
@@ -77,7 +76,7 @@ impl Cache {
         Ok(cached.stored_order.clone())
     }
 
-    /// What was read from the disk after `miss`; left out if anything here was written since.
+    /// Inserts what was read from the disk after `miss`, unless this shard was written since.
     pub(crate) fn offer(&self, miss: Miss, stored_order: &StoredOrder) {
         let key = &stored_order.versioned.order.key;
         let mut shard = lock(self.shard(key));
@@ -88,14 +87,14 @@ impl Cache {
         }
     }
 
-    /// What has just become durable.
+    /// Inserts what has just become durable.
     pub(crate) fn write(&self, stored_order: &StoredOrder) {
         let mut shard = lock(self.shard(&stored_order.versioned.order.key));
         shard.writes += 1;
         self.insert(&mut shard, stored_order);
     }
 
-    /// All orders that are here, in no order.
+    /// All cached orders, in no particular order.
     pub(crate) fn all(&self) -> Vec<StoredOrder> {
         let of = |shard: &Mutex<Shard>| {
             let shard = lock(shard);
@@ -146,7 +145,8 @@ impl Shard {
         }
     }
 
-    /// Ends, because an entry that is passed over once is not used again in between.
+    /// Evicts entries until there is room. It ends, because an entry that is passed over once is not used again
+    /// meanwhile.
     fn make_room(&mut self) {
         while let Some((_, key)) = self.line.pop_first() {
             let Some(cached) = self.orders.get_mut(&key) else { continue };
@@ -170,7 +170,7 @@ mod tests {
     use quittance_ports::{Version, Versioned};
     use std::sync::Arc;
 
-    /// All of one shard.
+    /// An order in a fixed shard.
     fn stored_order(n: u8, version: u64) -> StoredOrder {
         let mut key = [0; 32];
         key[0] = n;

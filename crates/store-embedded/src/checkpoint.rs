@@ -1,6 +1,6 @@
-//! Moves what is durable from the log into the database, off the path of the writers, so that the log cannot grow
-//! without bound. When writers never pause the log never comes to an end by itself. Then the writer restarts it
-//! between two transactions, which is quick because nearly all of it has been moved.
+//! Moves durable pages from the log into the database, in a separate thread, so that the log stays bounded. If
+//! writers never pause, the log never ends by itself. Then the writer restarts it between two transactions, which is
+//! quick because nearly all of it has been moved.
 
 use crate::home::BUSY_TIMEOUT;
 use crate::shared::EmbeddedShared;
@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Pages in the log before they are moved: the more, the more often a page that was written many times is moved once.
+/// How many pages the log collects before they are moved. A larger number moves a page that is written often fewer
+/// times.
 const MOVE_PAGES: u64 = 8 << 10;
 /// Pages in the log before it must restart: 128 MB.
 const LOG_PAGES_MAX: i64 = 32 << 10;
-/// No write for so long: a good moment to move the rest and give the space back.
+/// After this time without a write, the rest is moved and the space is freed.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long a restart of the log waits for readers that are in the middle of it.
 const READERS_TIMEOUT: Duration = Duration::from_millis(20);
@@ -28,7 +29,7 @@ pub(crate) struct Wal {
 
 #[derive(Default)]
 struct CheckpointState {
-    /// Roughly how many pages were written since they were last moved.
+    /// About how many pages were written since the last move.
     pages: u64,
     is_dirty: bool,
     is_closed: bool,
@@ -50,8 +51,8 @@ impl Wal {
         self.bell.notify_one();
     }
 
-    /// To be called by the writer between two transactions. If it fails, or a reader is in the middle of the log, it
-    /// is requested again when the log has grown some more.
+    /// Restarts the log if that was requested. The writer calls this between two transactions. If it fails, or a
+    /// reader uses the log, it is requested again when the log has grown.
     pub(crate) fn restart_if_wanted(&self, conn: &Connection) -> rusqlite::Result<()> {
         if self.wants_restart.swap(false, Ordering::Relaxed) {
             conn.busy_timeout(READERS_TIMEOUT)?;
@@ -89,7 +90,7 @@ enum Wake {
     Closed,
 }
 
-/// Runs until the store closes. What fails here is tried again later: nothing is lost, the log is only longer.
+/// Moves pages until the store closes. A failure is tried again later: nothing is lost, the log is only longer.
 pub(crate) fn run(shared: &Arc<EmbeddedShared>) {
     let mut conn: Option<Connection> = None;
     loop {
@@ -120,7 +121,7 @@ pub(crate) fn run(shared: &Arc<EmbeddedShared>) {
     }
 }
 
-/// One that holds up the writer no longer than a moment, whatever readers do.
+/// A connection that delays the writer for a moment at most, whatever readers do.
 fn connect(shared: &EmbeddedShared) -> rusqlite::Result<Connection> {
     let conn = shared.home.connect()?;
     conn.busy_timeout(READERS_TIMEOUT)?;

@@ -1,5 +1,5 @@
-//! Removes records that cannot be read, when an operator says so. The row is read once more before it goes: what can
-//! be read after all is an order, and what a later version wrote is left for it.
+//! Removes unreadable records on an operator's request. A row is read once more before it is removed. A row that is
+//! readable after all is an order, and a row of a later version is left for that version.
 
 use crate::failure::EmbeddedError;
 use crate::row::{BrokenRow, EmbeddedMarks, EmbeddedRow, RowReader, StoredOrder, place_and_why};
@@ -11,18 +11,18 @@ use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-/// What became of the rows of a key.
+/// What happened to the rows of a key.
 #[derive(Default)]
 struct DiscardVerdict {
     erased: BTreeSet<i64>,
-    /// It can be read after all.
+    /// The order, if it is readable after all.
     whole: Option<StoredOrder>,
-    /// What is wrong with one that is left for a later version.
+    /// What is wrong with a row that is left for a later version.
     later: Option<String>,
 }
 
-/// Says whether there was an unreadable record. The last version is written down with it: the row may be the only
-/// place that had it.
+/// Removes an unreadable record and returns whether there was one. The last version is stored with it, because only
+/// this row may have had it.
 pub(crate) fn discard(
     shared: &EmbeddedShared,
     conn: &Connection,
@@ -68,7 +68,7 @@ pub(crate) fn discard(
     Ok(Ok(!erased.is_empty() || (was_reported && whole.is_none())))
 }
 
-/// Erases the unreadable ones; none at all, if one is a later version's.
+/// Erases the unreadable rows, or none of them if one is of a later version.
 fn judge(
     conn: &Connection,
     key: &Key,
@@ -113,7 +113,7 @@ mod tests {
     use rusqlite::{Connection, params};
     use std::time::Duration;
 
-    /// All of it adds up, and only its format is newer: a node that goes back a version must not throw it away.
+    /// The row is intact, and only its format is newer: a node that goes back a version must not remove it.
     #[test]
     fn what_a_later_version_wrote_is_left_for_it() {
         let now = Duration::from_secs(30);

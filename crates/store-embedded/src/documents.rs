@@ -1,5 +1,5 @@
-//! The documents, as a table: what nodes must agree on besides orders. They are few and small, so they are read from
-//! the disk each time; the writer decides who wins, as for orders.
+//! The shared documents in a table: what nodes must agree on besides orders. They are few and small, so they are read
+//! from disk each time. The writer decides who wins, as for orders.
 
 use crate::sum::Checksum;
 use quittance_ports::document::DOCUMENTS_MAX;
@@ -17,7 +17,7 @@ pub(crate) struct DocumentWrite {
     pub(crate) document: Option<Vec<u8>>,
 }
 
-/// What becomes of a document in this transaction.
+/// A change of a document in this transaction.
 struct DocumentChange<'a> {
     version: Version,
     document: Option<&'a [u8]>,
@@ -32,7 +32,7 @@ fn sum(name: &str, version: Version, document: &[u8]) -> u64 {
     Checksum::new().bytes(name.as_bytes()).word(version.0).bytes(document).finish()
 }
 
-/// An invalid version is one that no writer can have read.
+/// Reads a version. An invalid one becomes a version that no writer can have read.
 fn version(row: &Row<'_>, column: usize) -> rusqlite::Result<Version> {
     let ValueRef::Integer(version) = row.get_ref(column)? else { return Ok(Version(u64::MAX)) };
     Ok(Version(version.cast_unsigned()))
@@ -43,7 +43,7 @@ impl<'a> DocumentChanges<'a> {
         self.0.is_empty()
     }
 
-    /// Decides which writer wins, and writes nothing; the winner gets the version after `last_version`.
+    /// Decides which writer wins, and writes nothing. The winner gets the version after `last_version`.
     pub(crate) fn decide(
         &mut self,
         conn: &Connection,
@@ -71,7 +71,7 @@ impl<'a> DocumentChanges<'a> {
         Ok(DocumentWritten::Done(version))
     }
 
-    /// How many there are once this is written.
+    /// How many documents there will be after this batch.
     fn count(&self, conn: &Connection) -> rusqlite::Result<usize> {
         let before: u32 =
             conn.prepare_cached("SELECT count(*) FROM documents")?.query_row([], |row| row.get(0))?;
@@ -102,7 +102,7 @@ impl<'a> DocumentChanges<'a> {
 
 const ALL: &str = "SELECT name, version, sum, document FROM documents ORDER BY name";
 
-/// All that can be understood, in the order of their names.
+/// All readable documents, sorted by name.
 pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Vec<StoredDocument>> {
     let mut all = conn.prepare_cached(ALL)?;
     let record = all.query_map([], |row| {
@@ -113,14 +113,14 @@ pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Vec<StoredDocument>> {
     record.filter_map(Result::transpose).collect()
 }
 
-/// The greatest version of any of them.
+/// The highest version of any document.
 pub(crate) fn last_version(conn: &Connection) -> rusqlite::Result<u64> {
     let mut all = conn.prepare(ALL)?;
     let mut versions = all.query_map([], |row| Ok(whole(row).map_or(0, |(_, version, _)| version.0)))?;
     versions.try_fold(0, |last, version| Ok(version?.max(last)))
 }
 
-/// Name, version and document, if they add up to their sum.
+/// Name, version and document, if their checksum is right.
 fn whole<'a>(row: &'a Row<'_>) -> Option<(&'a str, Version, &'a [u8])> {
     let text = |column| row.get_ref(column).ok()?.as_str().ok();
     let (name, document) = (text(0)?, text(3)?.as_bytes());

@@ -1,5 +1,5 @@
-//! Why the store cannot answer just now. All of it may pass. Of a write it is not known whether it happened, unless
-//! the error says so.
+//! Why the store cannot answer at the moment. Every cause can pass. Whether a write happened is not known, unless the
+//! error says so.
 
 use quittance_ports::StoreError;
 use rusqlite::ErrorCode;
@@ -42,13 +42,13 @@ impl EmbeddedError {
         }
     }
 
-    /// Whether it is the record that is at fault, and not the disk.
+    /// Whether the record is the cause, and not the disk.
     pub(crate) fn is_damage(&self) -> bool {
         is_damage(self.code())
     }
 
-    /// Whether it is certain that nothing was written. A lock of another process is noticed before the transaction
-    /// begins, and a full disk before the frame that ends it. Of any other failure it is not known.
+    /// Whether nothing was written for certain. A lock of another process is noticed before the transaction begins,
+    /// and a full disk before the frame that ends it. After any other failure it is not known.
     pub(crate) fn wrote_nothing(&self) -> bool {
         let is_full = match self {
             // A file that may not grow any more, or a quota, is an error of the write and not a full disk.

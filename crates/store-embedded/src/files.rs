@@ -1,5 +1,5 @@
-//! Whether the files of the store are still where they were, and what they were. SQLite goes on in a file that was
-//! deleted, moved or overwritten under it, and whatever it acknowledges then is gone with the process.
+//! Checks whether the files of the store still exist with their contents. SQLite continues to use a file that was
+//! deleted, moved or overwritten, and what it acknowledges then is lost when the process ends.
 
 use crate::home::{DATABASE, StoreHome};
 use crate::intact::{Contents, LOG, WalIndex};
@@ -10,22 +10,22 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A copy of the database that was saved when its file was gone.
+/// A copy of the database that was saved after its file was lost.
 pub const RESCUED: &str = "orders.rescued.db";
-/// The copy while it is written.
+/// The name of the copy while it is written.
 const DRAFT: &str = "orders.rescued.new";
-/// Says that the copy may take the place of the database, and which file stood there when it was saved.
+/// A note that the copy may replace the database. It names the file that had the name of the database at that time.
 const RESTORE: &str = "orders.restore";
 const ABSENT: &str = "absent";
-/// What the note says once the copy has taken the place of the database, until its orders are listed for a person.
+/// The content of the note after the copy has replaced the database, until its orders are listed for an operator.
 const RESTORED: &str = "restored";
 
-/// Which file stands under a name; nothing, if there is none.
+/// The identity of the file with this name, or `None` if there is none.
 pub(crate) fn which(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().as_ref().map(number_of)
 }
 
-/// What tells a file from every other one.
+/// The identity of a file: its device and inode.
 #[cfg(unix)]
 pub(crate) fn number_of(metadata: &Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
@@ -37,12 +37,12 @@ pub(crate) fn number_of(_: &Metadata) -> (u64, u64) {
     (0, 0)
 }
 
-/// What is wrong with a file of the store, and with which.
+/// Damage to a file of the store, with the name of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileLoss {
-    /// It is not where it was.
+    /// The file is not at its place.
     Gone(&'static str),
-    /// It does not hold what SQLite wrote there.
+    /// The file does not hold what SQLite wrote.
     Overwritten(&'static str),
 }
 
@@ -60,18 +60,18 @@ impl Files {
         Self { database: which(&home.database()), log: which(&home.dir().join(LOG)), contents }
     }
 
-    /// The database was closed and opened again.
+    /// Notes that the database was closed and opened again.
     pub(crate) fn open_again(&mut self, home: &StoreHome) {
         self.log = which(&home.dir().join(LOG));
         self.contents.open_again(home);
     }
 
-    /// Whether the files are to be looked at before the next write, and not only after it.
+    /// Whether the files must be checked before the next write, and not only after it.
     pub(crate) const fn are_looked_at_first(&self) -> bool {
         self.contents.is_log_empty()
     }
 
-    /// What is wrong with a file, if anything is.
+    /// The damage to a file, if there is any.
     pub(crate) fn loss(&mut self, home: &StoreHome) -> Option<FileLoss> {
         if which(&home.database()) != self.database {
             return Some(FileLoss::Gone(DATABASE));
@@ -83,25 +83,24 @@ impl Files {
         self.contents.damaged(home).map(FileLoss::Overwritten)
     }
 
-    /// The log, to look whether it [adds up](crate::intact::adds_up).
+    /// The log, to check it with [`adds_up`](crate::intact::adds_up).
     pub(crate) fn log(&self) -> Option<(Arc<File>, WalIndex)> {
         self.contents.log()
     }
 
-    /// Whether the log is still the one that did not add up.
+    /// The loss of the log, if it is still the log that had wrong checksums.
     pub(crate) fn loss_in_log(&self, index: &WalIndex) -> Option<FileLoss> {
         self.contents.is_same_log(index).then_some(FileLoss::Overwritten(LOG))
     }
 }
 
-/// Whether the next process that opens the folder may take the saved copy for its database: only if no other file was
-/// put in place.
+/// Whether the next process that opens the folder may use the saved copy: only if no other file was put in place.
 fn is_ours_to_restore(home: &StoreHome, files: &Files) -> bool {
     which(&home.database()).is_none_or(|record| Some(record) == files.database)
 }
 
-/// Saves what can still be known: a copy of the database, which `save` writes, and the list of the orders for the
-/// next process that opens the folder. The folder is made again if it is gone. Says whether there is a copy.
+/// Saves what is still known: a copy of the database, which `save` writes, and the list of the orders for the next
+/// process. A missing folder is made again. Returns whether there is a copy.
 pub(crate) fn rescue(
     home: &StoreHome,
     files: &Files,
@@ -124,7 +123,7 @@ pub(crate) fn rescue(
     is_saved
 }
 
-/// All that the open connection can read, page by page.
+/// Copies all that the open connection can read, page by page.
 pub(crate) fn copy_whole(conn: &Connection, draft: &Path) -> rusqlite::Result<()> {
     conn.execute("VACUUM INTO ?1", [draft.to_string_lossy()]).map(drop)
 }
@@ -138,18 +137,18 @@ fn make_safe(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()
 }
 
-/// Whether all that was saved is still there.
+/// Whether the saved copy and the trail still exist.
 pub(crate) fn is_rescued(home: &StoreHome) -> bool {
     home.dir().join(RESCUED).exists() && home.dir().join(TRAIL).exists()
 }
 
-/// The orders of a restored database are listed for a person.
+/// Removes the note, because the orders of the restored database are listed for an operator.
 pub(crate) fn forget_restored(home: &StoreHome) -> io::Result<()> {
     home.keep_note(RESTORE, None)
 }
 
-/// Puts the saved copy in place of a database that was gone when it was saved, and still is. Says whether it did, or
-/// an earlier process that did not come to list its orders.
+/// Puts the saved copy in place of the lost database, if that is still missing. Returns whether it did so, or whether
+/// an earlier process did but could not list its orders.
 pub(crate) fn adopt(dir: &Path) -> io::Result<bool> {
     let (note, database) = (dir.join(RESTORE), dir.join(DATABASE));
     let noted = match fs::read_to_string(&note) {

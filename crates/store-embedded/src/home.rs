@@ -1,5 +1,5 @@
-//! The directory of a store: made if need be, private, and in the hands of one process at a time. The lock is a file
-//! of its own and not SQLite's exclusive mode, so that people can read a running store with `sqlite3`.
+//! The directory of a store: it is created if it is missing, private, and used by one process at a time. The lock is
+//! a separate file and not SQLite's exclusive mode, so that people can read a running store with `sqlite3`.
 
 use crate::failure::is_damage;
 use crate::files::{self, RESCUED};
@@ -10,22 +10,22 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The orders; people may read it with `sqlite3` at any time.
+/// The database with the orders. It can be read with `sqlite3` at any time.
 pub const DATABASE: &str = "orders.db";
-/// Held by the process that has the store open; says which process that is.
+/// The lock file. The process that has the store open locks it and writes its id into it.
 pub const LOCK: &str = "orders.lock";
 
-/// Says where the orders have moved, once they have; a person may read it, and delete it to open the store again.
+/// A note that says where the orders have moved. An operator can delete it to open the store again.
 pub const SEAL: &str = "orders.moved";
-/// Says that orders are being moved here; a copy that is complete takes it away.
+/// A note that orders are being moved to this store. A complete copy removes it.
 pub const FILLING: &str = "orders.filling";
 /// The most bytes of a note. A note is a sentence or two.
 const NOTE_BYTES_MAX: u64 = 4096;
 
-/// How long to wait for a person who holds the database in the middle of a transaction of their own.
+/// How long to wait for a person who holds the database with a transaction.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a store cannot be opened, and what to do about it.
+/// Why a store cannot be opened, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedOpenError {
     #[error(
@@ -73,7 +73,7 @@ fn saved_copy(dir: Option<&Path>) -> Option<String> {
     })
 }
 
-/// What helps, by what the system or SQLite says.
+/// The remedy for an error of the system or SQLite.
 fn writing_remedy(error: &(dyn std::error::Error + Send + Sync + 'static)) -> &'static str {
     let by_system = error.downcast_ref::<io::Error>().map(io::Error::kind);
     let by_sqlite = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
@@ -103,16 +103,17 @@ impl EmbeddedOpenError {
     }
 }
 
-/// A directory that is ours for as long as this lives.
+/// A directory that this process owns while this value lives.
 #[derive(Debug)]
 pub(crate) struct StoreHome {
     dir: PathBuf,
-    /// Open for as long as SQLite has connections: to close it would drop the locks that SQLite has on it.
+    /// The database file. It stays open while SQLite has connections, because closing it would drop SQLite's locks on
+    /// it.
     database: File,
     _lock: DirLock,
-    /// The lock of a folder that was made again because it was gone.
+    /// The lock of a folder that was lost and made again.
     lock_again: OnceLock<DirLock>,
-    /// Whether the database is the copy that was saved when its files were gone.
+    /// Whether the database is the copy that was saved when its files were lost.
     pub(crate) is_restored: bool,
 }
 
@@ -135,8 +136,7 @@ impl StoreHome {
         Ok(Self { dir, database, _lock: lock, lock_again: OnceLock::new(), is_restored })
     }
 
-    /// Makes the folder again if it is gone, and takes it: what is saved there is for the next process, once this one
-    /// has ended.
+    /// Makes a lost folder again and locks it. What is saved there is for the next process, after this one has ended.
     pub(crate) fn make_again(&self) {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
@@ -157,7 +157,7 @@ impl StoreHome {
         self.dir.join(DATABASE)
     }
 
-    /// The database as it was when the store was opened, whatever stands under its name now.
+    /// The database file that was opened, whatever file has its name now.
     pub(crate) const fn database_file(&self) -> &File {
         &self.database
     }
@@ -176,8 +176,8 @@ impl StoreHome {
         Ok(Some(note))
     }
 
-    /// Writes a note, or removes it; durable when this returns. The note is written under another name first
-    /// and then renamed, so that no reader finds half a note.
+    /// Writes or removes a note. It is durable when this returns. The note is written under another name and then
+    /// renamed, so that no reader sees half a note.
     pub(crate) fn keep_note(&self, name: &str, note: Option<&str>) -> io::Result<()> {
         let path = self.dir.join(name);
         match note {
@@ -197,7 +197,7 @@ impl StoreHome {
         sync_dir(&self.dir)
     }
 
-    /// A connection whose every commit is on the disk when it returns.
+    /// A connection whose commits are on disk when they return.
     pub(crate) fn connect(&self) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Connection::open_with_flags(self.database(), flags)?;
@@ -217,7 +217,7 @@ impl StoreHome {
         Ok(conn)
     }
 
-    /// What a failure of SQLite means for opening the store.
+    /// The error for a failure of SQLite while the store is opened.
     pub(crate) fn misses(&self, error: rusqlite::Error) -> EmbeddedOpenError {
         let dir = self.dir.clone();
         match error.sqlite_error_code() {
@@ -250,8 +250,8 @@ fn make_private_dir(dir: &Path) -> io::Result<bool> {
     }
 }
 
-/// The lock on the folder. A process that is started at the same moment holds a copy of the handle until its own
-/// program runs, so to close ours would not be enough.
+/// The lock on the folder. A child process that is just starting holds a copy of the handle, so closing ours is not
+/// enough: it is unlocked explicitly.
 #[derive(Debug)]
 struct DirLock(File);
 
@@ -289,8 +289,8 @@ fn read_pid(file: &mut File) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Opens a file that only the owner may read, and makes it if it is not there: orders hold answers, which are as good
-/// as money, and passwords of proxies.
+/// Opens or creates a file that only its owner can read. Orders hold answers, which are worth money, and passwords of
+/// proxies.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -310,7 +310,7 @@ fn parent(dir: &Path) -> &Path {
     }
 }
 
-/// Makes the names in a directory safe: a file whose name is lost is lost.
+/// Makes the names in a directory durable: a file without its name is lost.
 fn sync_dir(dir: &Path) -> io::Result<()> {
     // Elsewhere directories cannot be opened, and the file system sees to it by itself.
     if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }

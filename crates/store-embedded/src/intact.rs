@@ -1,13 +1,12 @@
-//! Whether the database and its log still hold what SQLite wrote there. A file that is emptied, cut or overwritten in
-//! place keeps its name and its number. SQLite continues to use it, and what it acknowledges then is gone with the
-//! process.
+//! Checks whether the database and its log still hold what SQLite wrote. A file that is emptied, cut or overwritten
+//! in place keeps its name and number. SQLite continues to use it, and what it acknowledges then is lost when the
+//! process ends.
 //!
-//! SQLite's own index of the log (`orders.db-shm`) says how many frames the log has, and the sum of the last one. So
-//! a few small reads show whether the log is there from its first byte to its last, and whether the database was
-//! written by anything but a checkpoint. The formats are those of SQLite's documents on its file format and its
-//! write-ahead log. What is overwritten in the middle of the log is noticed before it is moved into the database:
-//! SQLite itself looks at the sums of the log only when it opens it. What is overwritten in the middle of the database
-//! is not noticed here: the sums of the rows show it when they are read.
+//! SQLite's index of the log (`orders.db-shm`) holds the number of frames and the checksum of the last one. So a few
+//! small reads show whether the log is complete, and whether only checkpoints wrote to the database. The formats are
+//! those of SQLite's documents on its file format and write-ahead log. Damage in the middle of the log is noticed
+//! before the log is moved into the database: SQLite checks the checksums of the log only when it opens the log.
+//! Damage in the middle of the database is not noticed here: the checksums of the rows show it when they are read.
 
 use crate::files::{number_of, which};
 use crate::home::{DATABASE, StoreHome};
@@ -18,27 +17,28 @@ use std::sync::Arc;
 pub(crate) const LOG: &str = "orders.db-wal";
 
 const INDEX_BYTES: usize = 136;
-/// The header of the index stands there twice.
+/// The size of the index header, of which the index holds two copies.
 const INDEX_HEADER_BYTES: usize = 48;
 const LOG_HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: u64 = 24;
 const HEADER_BYTES: usize = 100;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const LOG_MAGIC: [u8; 3] = [0x37, 0x7f, 0x06];
-/// How often the files are read again because SQLite wrote to them meanwhile. A writer looks, too.
+/// How often the files are read again because SQLite wrote to them meanwhile. The writer checks too.
 const TRIES_MAX: usize = 4;
 
-/// What SQLite says about the log.
+/// SQLite's index of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WalIndex {
     frames: u64,
-    /// How many pages the database has, with those in the log.
+    /// The number of pages of the database, including those in the log.
     pages: u64,
     page_bytes: u64,
     last_sum: [u32; 2],
     salt: [u8; 8],
-    /// How many frames are in the database, and how many will be when a checkpoint that is under way ends.
+    /// How many frames are in the database.
     moved: u32,
+    /// How many frames will be there when the running checkpoint ends.
     moving: u32,
 }
 
@@ -70,7 +70,7 @@ impl WalIndex {
     }
 }
 
-/// A frame of the log, whole.
+/// A whole frame of the log.
 #[derive(Debug, PartialEq, Eq)]
 struct Frame {
     number: u64,
@@ -78,13 +78,14 @@ struct Frame {
     bytes: Vec<u8>,
 }
 
-/// One look at the files, between two looks at the index that say the same.
+/// One look at the files, between two equal reads of the index.
 struct Look {
     database_bytes: u64,
-    /// Nothing if the file is too short for it.
+    /// The header, or `None` if the file is too short.
     header: Option<[u8; HEADER_BYTES]>,
-    /// The last frame, if there is any; and whether all that was looked at in the log is as it must be.
+    /// The last frame, if there is one.
     last: Option<Frame>,
+    /// Whether the checked parts of the log are intact.
     is_log_whole: bool,
 }
 
@@ -94,21 +95,21 @@ pub(crate) struct Contents {
     index: Option<File>,
     log: Option<Arc<File>>,
     database_bytes: u64,
-    /// The beginning of the database, and how much of the log had been moved there by then.
+    /// The salt of the log, how much of it was moved, and the header of the database at that time.
     header: Option<([u8; 8], u32, [u8; HEADER_BYTES])>,
     last: Option<Frame>,
 }
 
 impl Contents {
-    /// To be called while the database is open. A file that cannot be opened is not looked at.
+    /// Opens the files. Call this while the database is open. A file that cannot be opened is not checked.
     pub(crate) fn of(home: &StoreHome) -> Self {
         let mut contents = Self { index: None, log: None, database_bytes: 0, header: None, last: None };
         contents.open_again(home);
         contents
     }
 
-    /// The database was closed and opened again: the index and the log may be other files now. A handle of the same
-    /// index is kept, because to close it would drop the locks that SQLite has on that file.
+    /// Opens the files again after the database was closed and opened: index and log may be other files now. A handle
+    /// of an unchanged index is kept, because closing it would drop SQLite's locks on that file.
     pub(crate) fn open_again(&mut self, home: &StoreHome) {
         let index = home.dir().join(format!("{DATABASE}-shm"));
         let known = self.index.as_ref().and_then(|file| file.metadata().ok()).as_ref().map(number_of);
@@ -121,13 +122,13 @@ impl Contents {
         _ = self.damaged(home);
     }
 
-    /// Whether the log was empty at the last look. The next write begins another one, and only before that it can be
-    /// checked whether the database is as it was.
+    /// Whether the log was empty at the last look. The next write begins a new log, and only before that can the
+    /// database be checked.
     pub(crate) const fn is_log_empty(&self) -> bool {
         self.last.is_none()
     }
 
-    /// The name of a file that does not hold what SQLite wrote there.
+    /// The name of a file that does not hold what SQLite wrote.
     pub(crate) fn damaged(&mut self, home: &StoreHome) -> Option<&'static str> {
         for _ in 0..TRIES_MAX {
             let Some(index) = self.read_index() else { continue };
@@ -139,12 +140,12 @@ impl Contents {
         None
     }
 
-    /// The log, for [`adds_up`].
+    /// The log and its index, for [`adds_up`].
     pub(crate) fn log(&self) -> Option<(Arc<File>, WalIndex)> {
         Some((self.log.clone()?, self.read_index()?))
     }
 
-    /// Whether the log has not begun again since this index was read.
+    /// Whether the log has not restarted since this index was read.
     pub(crate) fn is_same_log(&self, index: &WalIndex) -> bool {
         self.read_index().is_some_and(|now| now.salt == index.salt)
     }
@@ -204,7 +205,7 @@ impl Contents {
     }
 }
 
-/// Whether the frame is in the log as it is now, and not the last one.
+/// Whether the frame is in the current log, and is not the last one.
 fn is_in(frame: &Frame, index: &WalIndex) -> bool {
     frame.salt == index.salt && frame.number < index.frames
 }
@@ -217,8 +218,8 @@ fn is_last(frame: &Frame, index: &WalIndex) -> bool {
     frame.bytes[8..16] == index.salt && [word(16), word(20)] == index.last_sum
 }
 
-/// Whether all frames that a checkpoint would move into the database add up. The sum of a frame goes on from that of
-/// the frame before it.
+/// Whether all frames that a checkpoint would move have correct checksums. The checksum of a frame continues that of
+/// the frame before.
 pub(crate) fn adds_up(log: &File, index: &WalIndex) -> io::Result<bool> {
     let mut beginning = [0; LOG_HEADER_BYTES];
     if !there(read_at(log, &mut beginning, 0))? {
@@ -242,12 +243,12 @@ pub(crate) fn adds_up(log: &File, index: &WalIndex) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The sum of SQLite's log.
+/// The checksum of SQLite's log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct LogSum(u32, u32);
 
 impl LogSum {
-    /// As it stands in the log: two words of four bytes.
+    /// Reads a checksum as the log stores it: two words of four bytes.
     fn written(bytes: &[u8]) -> Self {
         Self(word(&bytes[..4], true), word(&bytes[4..8], true))
     }
@@ -265,7 +266,7 @@ fn word(bytes: &[u8], is_big_endian: bool) -> u32 {
     if is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
 }
 
-/// Nothing if the log ends before it does.
+/// Reads a frame, or returns `None` if the log is too short.
 fn read_frame(log: &File, index: &WalIndex, number: u64) -> io::Result<Option<Frame>> {
     let length = usize::try_from(FRAME_HEADER_BYTES + index.page_bytes).unwrap_or(usize::MAX);
     let mut bytes = vec![0; length];
@@ -287,7 +288,7 @@ fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
 }
 
-/// Elsewhere files that are open cannot be cut, and what is in them is not looked at.
+/// On other systems open files cannot be cut, so their contents are not checked.
 #[cfg(not(unix))]
 fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())

@@ -1,6 +1,5 @@
-//! The indices, in memory: where the row of a key is, its tenant, what is due, what stands in which stock, what may
-//! be forgotten. They are derived from the rows, so they are built when the store is opened, and an order at rest
-//! costs some sixty bytes.
+//! The indices in memory: the row of each key, its tenant, timers, stocks, and what can be forgotten. They are
+//! derived from the rows when the store is opened. An order at rest needs about sixty bytes.
 
 mod known;
 
@@ -26,22 +25,22 @@ fn last_key_of(prefix: u64) -> Key {
     Key(key)
 }
 
-/// What stands on which stock, by when it expires.
+/// The answers in each stock, sorted by expiry.
 pub(crate) type StockIndex = BTreeSet<(Target, Timestamp, Key)>;
 /// What each claimant took from each stock.
 pub(crate) type Takers = BTreeSet<(Key, Target, Key)>;
 
-/// The first key that there can be.
+/// The lowest possible key.
 pub(crate) const FIRST_KEY: Key = Key([0; 32]);
 
-/// What this taker has from this stock.
+/// The answers that this claimant has from this stock.
 pub(crate) fn own<'a>(takers: &'a Takers, by: &Key, target: &Target) -> impl Iterator<Item = Key> + use<'a> {
     let (by, target) = (*by, *target);
     let from = takers.range((by, target, FIRST_KEY)..);
     from.take_while(move |(taker, of, _)| (*taker, *of) == (by, target)).map(|(.., key)| *key)
 }
 
-/// What stands on a stock from this place on, soonest to expire first.
+/// The answers in a stock from this place on; the one that expires first comes first.
 pub(crate) fn class<'a>(
     stocks: &'a StockIndex,
     target: &Target,
@@ -56,35 +55,35 @@ pub(crate) fn class<'a>(
 pub(crate) struct OrderIndex {
     lists: Lists,
     by_tenant: BTreeMap<TenantMark, Lists>,
-    /// When each order next comes up in `claim_due`: when it is due, or when its claim lapses.
+    /// When each order next appears in `claim_due`: when it is due, or when its claim ends.
     timers: BTreeMap<(Timestamp, Key), i64>,
-    /// Claims, by when they lapse. They are a courtesy, and end with the process.
+    /// When each claim ends. Claims are not durable: they end with the process.
     claimed: BTreeMap<Key, Timestamp>,
     stocks: StockIndex,
     takers: Takers,
     forgettable: BTreeSet<(Timestamp, u64, i64)>,
-    /// Rows that cannot be read. They count in no other index but, until it fires, their timer.
+    /// Rows that cannot be read. They are in no other index, except for their timer until it fires.
     broken: BTreeMap<Key, UnreadableRow>,
-    /// Rows that were discarded lately: a read that began before one went must not set it aside again. A read takes
-    /// moments, so the last [`DISCARDED_MAX`] are enough.
+    /// Rows that were recently discarded. A read that began before must not set such a row aside again. Reads are
+    /// short, so the last [`DISCARDED_MAX`] rows are enough.
     discarded: VecDeque<i64>,
 }
 
-/// Why the row of a key cannot be read, and where it is. One row may be reported under two keys, and two rows under
-/// one.
+/// Why the row of a key cannot be read, and which row it is. One row can be reported under two keys, and two rows
+/// under one.
 #[derive(Default)]
 struct UnreadableRow {
     why: String,
     rows: BTreeSet<i64>,
-    /// When it is, or was, reported.
+    /// When the row is or was reported.
     tells_at: Option<Timestamp>,
-    /// Whether it could be read once: then the other indices still know it.
+    /// Whether the row was readable once: then the other indices still have it.
     was_good: bool,
-    /// Whether it was listed under another key while it could be read: then its own may be what is damaged.
+    /// Whether the row was listed under another key while it was readable: then its own key may be damaged.
     is_stray: bool,
 }
 
-/// A timer that has rung.
+/// A timer that has fired.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rung {
     pub(crate) at: Timestamp,
@@ -93,7 +92,7 @@ pub(crate) struct Rung {
     pub(crate) lapses: Timestamp,
 }
 
-/// What [`OrderIndex::claim`] found.
+/// The result of [`OrderIndex::claim`].
 #[derive(Debug, Default)]
 pub(crate) struct IndexClaims {
     pub(crate) rung: Vec<Rung>,
@@ -101,17 +100,17 @@ pub(crate) struct IndexClaims {
     pub(crate) next: Option<Timestamp>,
 }
 
-/// Some rows in the order of the keys, as far as the prefixes tell.
+/// Some rows in the order of their keys, as far as the prefixes show it.
 #[derive(Debug)]
 pub(crate) struct IndexPage {
     pub(crate) ids: Vec<i64>,
     pub(crate) broken: Vec<(Key, String)>,
-    /// All keys up to this one are in it; none if that is all there is.
+    /// All keys up to this one are in the page. `None` if the page has all keys.
     pub(crate) through: Option<Key>,
 }
 
 impl OrderIndex {
-    /// Many rows at once; much faster than one by one.
+    /// Builds the index from many rows, which is much faster than adding them one by one.
     pub(crate) fn of(rows: &[(Key, i64, EmbeddedMarks)]) -> Self {
         let mut tenants: BTreeMap<TenantMark, Vec<(ListRow, OrderClass)>> = BTreeMap::new();
         for (key, id, marks) in rows {
@@ -139,7 +138,7 @@ impl OrderIndex {
         }
     }
 
-    /// Rows that may be that of the key: one, or none, and once in an age two.
+    /// The rows that may belong to the key: one or none, and very rarely two.
     pub(crate) fn rows(&self, key: &Key) -> Vec<i64> {
         let prefix = prefix(key);
         self.lists.keys.range((prefix, i64::MIN)..=(prefix, i64::MAX)).map(|(_, id)| *id).collect()
@@ -149,7 +148,7 @@ impl OrderIndex {
         self.broken.get(key).map(|record| &record.why)
     }
 
-    /// The rows that were reported under this key, if it was reported.
+    /// The rows that were reported under this key, if any were.
     pub(crate) fn rows_set_aside(&self, key: &Key) -> Option<Vec<i64>> {
         self.broken.get(key).map(|record| record.rows.iter().copied().collect())
     }
@@ -163,12 +162,12 @@ impl OrderIndex {
         OrderCounts { open: open.len() as u64, dead: (dead.len() + self.broken.len()) as u64 }
     }
 
-    /// All that cannot be read, in the order of their keys.
+    /// All keys that cannot be read, in order, with the reason.
     pub(crate) fn broken(&self) -> impl Iterator<Item = (&Key, &String)> {
         self.broken.iter().map(|(key, record)| (key, &record.why))
     }
 
-    /// Moves a row from where it was to where it is; it was nowhere if it was just made.
+    /// Moves a row to its new place in the indices. A new row has no old place.
     pub(crate) fn replace(&mut self, key: &Key, id: i64, old: Option<EmbeddedMarks>, new: EmbeddedMarks) {
         let row = (prefix(key), id);
         if let Some(timer) = self.claimed.remove(key).or(old.and_then(|old| old.due)) {
@@ -198,7 +197,7 @@ impl OrderIndex {
         }
     }
 
-    /// Moves a row in the lists: that of all, and that of the tenant.
+    /// Moves a row in the two lists: that of all orders, and that of its tenant.
     fn list(&mut self, row: ListRow, old: Option<EmbeddedMarks>, new: EmbeddedMarks) {
         if let Some(old) = old {
             if (old.tenant, old.class) == (new.tenant, new.class) {
@@ -220,8 +219,7 @@ impl OrderIndex {
         }
     }
 
-    /// Takes a row out of every list. Its tenant may be what is damaged, so all lists are looked through; that is
-    /// rare.
+    /// Removes a row from every list. Its tenant may be damaged, so all lists are searched; that is rare.
     fn strike_from_lists(&mut self, row: &ListRow) -> bool {
         for lists in self.by_tenant.values_mut() {
             lists.remove(row);
@@ -229,8 +227,7 @@ impl OrderIndex {
         self.lists.remove(row)
     }
 
-    /// Takes a row that cannot be read out of the way of the others. Its timer stays: the row is reported when it
-    /// fires.
+    /// Removes an unreadable row from the indices. Its timer stays: the row is reported when it fires.
     pub(crate) fn set_aside(&mut self, key: &Key, id: i64, why: String) {
         if self.discarded.contains(&id) {
             return;
@@ -245,7 +242,7 @@ impl OrderIndex {
         }
     }
 
-    /// Notes a row that could not be read when the store was opened, and is in no index yet.
+    /// Notes a row that could not be read when the store was opened, and that is in no index yet.
     pub(crate) fn never_good(&mut self, key: &Key, id: i64, why: String, due: Option<Timestamp>) {
         let record = self.broken.entry(*key).or_default();
         record.why = why;
@@ -253,7 +250,7 @@ impl OrderIndex {
         self.tell_at(due, key, id);
     }
 
-    /// When the row that was set aside is reported.
+    /// Sets when the set-aside row is reported.
     pub(crate) fn tell_at(&mut self, due: Option<Timestamp>, key: &Key, id: i64) {
         let Some(at) = due else { return };
         self.timers.insert((at, *key), id);
@@ -262,8 +259,7 @@ impl OrderIndex {
         }
     }
 
-    /// Nothing more is reported of this key, nor of the rows that were erased, under whatever keys they were
-    /// reported.
+    /// Stops all reports about this key and about the erased rows, under any key.
     pub(crate) fn discard(&mut self, key: &Key, erased: &BTreeSet<i64>) {
         for id in erased {
             self.set_aside(key, *id, String::new());
@@ -293,8 +289,8 @@ impl OrderIndex {
         }
     }
 
-    /// Takes a row that could be read once out of every index. Its moments may be what is damaged, so all are walked
-    /// through; what rots while the store is open is rare.
+    /// Removes a row that was readable once from every index. Its times may be damaged, so the indices are searched
+    /// in full; damage while the store is open is rare.
     fn strike_off(&mut self, key: &Key, erased: &BTreeSet<i64>) {
         self.claimed.remove(key);
         self.timers.retain(|(_, of), id| of != key && !erased.contains(id));
@@ -303,7 +299,7 @@ impl OrderIndex {
         self.forgettable.retain(|(.., id)| !erased.contains(id));
     }
 
-    /// What has rung by `now`, put off to `until`.
+    /// Claims the timers that have fired by `now`, and puts them off to `until`.
     pub(crate) fn claim(&mut self, now: Timestamp, until: Timestamp, limit: usize) -> IndexClaims {
         let mut claims = IndexClaims::default();
         while claims.rung.len() + claims.broken.len() < limit
@@ -325,7 +321,7 @@ impl OrderIndex {
         claims
     }
 
-    /// Ends a claim that came to nothing, unless the order was written meanwhile: its timer fires at `at`, or not at
+    /// Ends a claim that led to nothing, unless the order was written meanwhile. Its timer fires at `at`, or not at
     /// all.
     pub(crate) fn put_back(&mut self, rung: &Rung, at: Option<Timestamp>) {
         if self.claimed.get(&rung.key) != Some(&rung.lapses) {
@@ -338,18 +334,18 @@ impl OrderIndex {
         }
     }
 
-    /// Whether there can be anything to take: a taker need not wait for the writer to learn that there is not.
+    /// Whether a stock can have an answer for this claimant. If not, it need not wait for the writer.
     pub(crate) fn has_for(&self, by: &Key, target: &Target, good_until: Timestamp) -> bool {
         class(&self.stocks, target, (good_until, FIRST_KEY)).next().is_some()
             || own(&self.takers, by, target).next().is_some()
     }
 
-    /// What this taker has from this stock and can be read, if it is none of those that `passes` knows better.
+    /// A readable answer that this claimant has from this stock, except those that `passes` rejects.
     pub(crate) fn own(&self, by: &Key, target: &Target, passes: impl Fn(&Key) -> bool) -> Option<Key> {
         own(&self.takers, by, target).find(|key| !passes(key) && !self.broken.contains_key(key))
     }
 
-    /// The soonest to expire from this place on, in the same way.
+    /// The readable answer that expires first from this place on, except those that `passes` rejects.
     pub(crate) fn soonest(
         &self,
         target: &Target,
@@ -367,8 +363,8 @@ impl OrderIndex {
         readable.take(limit).collect()
     }
 
-    /// The rows of about `limit` keys after `after`: all that share a prefix come together, because only their rows
-    /// tell which comes first.
+    /// The rows of about `limit` keys after `after`. All rows with the same prefix come together, because only the
+    /// rows show their order.
     pub(crate) fn page(&self, which: Which<'_>, after: Option<&Key>, limit: usize) -> IndexPage {
         let none = Lists::default();
         let lists = match which.tenant {
@@ -404,7 +400,7 @@ impl OrderIndex {
         IndexPage { ids, broken, through }
     }
 
-    /// What may be forgotten by `now`, up to `limit` and those that share moment and prefix with the last.
+    /// What can be forgotten by `now`: `limit` entries, and those with the same time and prefix as the last.
     pub(crate) fn forgettable(&self, now: Timestamp, limit: usize) -> Vec<(Timestamp, u64, i64)> {
         let mut record: Vec<(Timestamp, u64, i64)> = Vec::new();
         // What cannot be read stays for a person.
@@ -420,7 +416,7 @@ impl OrderIndex {
         record
     }
 
-    /// The row was purged: its order was no longer due, and stood on no stock.
+    /// Removes a purged row from the indices. Its order was not due any more, and in no stock.
     pub(crate) fn is_gone(&mut self, key: &Key, id: i64, tenant: TenantMark, taken: Option<(Key, Target)>) {
         if let Some(timer) = self.claimed.remove(key) {
             self.timers.remove(&(timer, *key));
@@ -433,7 +429,7 @@ impl OrderIndex {
         self.strike_from(tenant, &row);
     }
 
-    /// Drops an entry that led to nothing: its row is gone, or was written since.
+    /// Drops an entry without effect: its row is gone, or was written since.
     pub(crate) fn is_not_forgettable(&mut self, entry: &(Timestamp, u64, i64)) {
         self.forgettable.remove(entry);
     }

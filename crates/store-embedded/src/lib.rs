@@ -1,5 +1,6 @@
-//! The store of one machine, in one directory, on SQLite; no other crate knows SQLite. What it acknowledges survives
-//! `kill -9` and power loss, concurrent commits share one wait for the disk, and people can read it while it runs.
+//! The store for one machine: one directory, on SQLite; no other crate knows SQLite. What it acknowledges survives
+//! `kill -9` and power loss. Concurrent commits share one wait for the disk, and people can read the database at run
+//! time.
 //!
 //! | to | it does |
 //! | --- | --- |
@@ -22,17 +23,16 @@
 //! | `pools` | pool | name, tenant, kind, version, document (all of it, as JSON) |
 //!
 //! The tables behind them are in `schema.sql`; the record of an order is JSON, in the format of `quittance-record`.
-//! Write to them only while no process has the store open: what is in memory would not know. A reader that stays in a
-//! transaction keeps the log from being cut, so leave none open overnight.
+//! Write to them only while no process has the store open, because it would not notice. A reader that stays in a
+//! transaction prevents the log from being cut, so leave none open overnight.
 //!
 //! # When something is wrong
 //!
-//! A row that does not add up to its sums, or cannot be understood, is [set aside](EmbeddedStore::unreadable): it stays
-//! in its table until a person discards it, its order answers with
-//! [`StoreError::Corrupt`], and nothing else stops. A disk that is full, or
-//! fails, makes calls [unavailable](quittance_ports::StoreError::Unavailable) for as long as it does; if it failed in
-//! the middle of a commit, the store reads its files again before it answers. [`EmbeddedOpenError`] says why a store does not
-//! open.
+//! A row that does not match its checksums, or cannot be parsed, is [set aside](EmbeddedStore::unreadable). It stays
+//! in its table until an operator discards it, its order answers with [`StoreError::Corrupt`], and nothing else
+//! stops. While the disk is full or fails, calls are [unavailable](quittance_ports::StoreError::Unavailable). If it
+//! failed in the middle of a commit, the store reads its files again before it answers. [`EmbeddedOpenError`] says
+//! why a store does not open.
 #![forbid(unsafe_code)]
 
 mod ahead;
@@ -84,8 +84,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// A handle; its clones share the same orders. When the last one is dropped what waits is written, the log is moved
-/// into the database, and the directory is free for the next.
+/// A handle of the store; its clones share the same orders. When the last one is dropped, waiting work is written,
+/// the log is moved into the database, and the directory is free for the next process.
 #[derive(Clone)]
 pub struct EmbeddedStore(Arc<EmbeddedInner>);
 
@@ -96,8 +96,8 @@ struct EmbeddedInner {
 }
 
 impl EmbeddedStore {
-    /// Opens the store in this directory, whatever a crash has left there, and makes it if its parent exists. It reads
-    /// every row once, which takes some seconds for a million, on the thread that calls it.
+    /// Opens the store in this directory after any kind of crash, and creates it if its parent exists. It reads every
+    /// row once on the calling thread, which takes some seconds for a million.
     pub fn open(dir: &Path) -> Result<Self, EmbeddedOpenError> {
         Self::open_with(dir, &Settings::default())
     }
@@ -150,40 +150,40 @@ impl EmbeddedStore {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// The records that cannot be read, and why: each waits in its table for an operator.
+    /// The unreadable records with the reasons. Each waits in its table for an operator.
     #[must_use]
     pub fn unreadable(&self) -> Vec<Unreadable> {
         let ledger = self.0.shared.ledger();
         ledger.broken().map(|(key, detail)| Unreadable { key: *key, detail: detail.clone() }).collect()
     }
 
-    /// How many records cannot be read.
+    /// The number of unreadable records.
     #[must_use]
     pub fn unreadable_count(&self) -> u64 {
         self.0.shared.ledger().broken().count() as u64
     }
 
-    /// What happened to its files, in words: they were deleted, moved, replaced or overwritten while it was open, or
-    /// the log had lost its end when it was opened.
+    /// What happened to its files, as text: they were deleted, moved, replaced or overwritten at run time, or the log
+    /// had lost its end when it was opened.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         let shared = &self.0.shared;
         shared.gone().cloned().or_else(|| shared.loss.clone())
     }
 
-    /// A sentence about `orders.trail` if its lines were lost: then a lost end of the log cannot have been noticed.
+    /// A sentence about `orders.trail` if its lines were lost. In that case a lost end of the log cannot be noticed.
     #[must_use]
     pub fn trail_note(&self) -> Option<String> {
         self.0.shared.trail().note()
     }
 
-    /// The secrets that the keys of its orders were hashed under, as far as they were noted; the last is the one in use.
+    /// The noted secrets under which the keys of its orders were hashed. The last one is in use.
     #[must_use]
     pub fn secrets(&self) -> Vec<[u8; 32]> {
         self.0.shared.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes the secret that the keys of its orders are hashed under from now on.
+    /// Notes the secret under which the keys of its orders are hashed from now on.
     pub async fn note_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
         let mut secrets = self.secrets();
         if secrets.last() != Some(&secret) {
@@ -195,31 +195,31 @@ impl EmbeddedStore {
         Ok(())
     }
 
-    /// The orders whose last steps were lost with the end of the log. They can be read, and say what was known before.
+    /// The orders whose last steps were lost with the end of the log. They can be read, in an older state.
     #[must_use]
     pub fn stale(&self) -> Vec<Key> {
         self.0.shared.stale.clone()
     }
 
-    /// Whether its database is the copy that was saved when its files were gone.
+    /// Whether the database is the copy that was saved when its files were lost.
     #[must_use]
     pub fn is_restored(&self) -> bool {
         self.0.shared.home.is_restored
     }
 
-    /// All orders of the [restored](Self::is_restored) database are listed for a person.
+    /// Forgets that the database was [restored](Self::is_restored), because its orders are listed for an operator.
     pub fn forget_restored(&self) {
         // If it cannot be written they are listed once more, which does no harm.
         drop(files::forget_restored(&self.0.shared.home));
     }
 
-    /// How many transactions it has made durable since it was opened: many commits share one.
+    /// How many transactions were made durable since the store was opened. Many commits share one.
     #[must_use]
     pub fn transactions(&self) -> u64 {
         self.0.shared.transactions.load(Ordering::Relaxed)
     }
 
-    /// How many watches there are: zero when no caller waits, or something leaks.
+    /// The number of watches. If it is not zero although no caller waits, a watch leaks.
     #[must_use]
     pub fn watching(&self) -> usize {
         self.0.shared.watchers.len()

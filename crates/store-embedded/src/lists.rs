@@ -1,10 +1,10 @@
-//! Rows in the order of their keys, and those of them that are open or wait for a person: of all orders, and of each
-//! tenant's.
+//! Rows in the order of their keys, and those that are open or dead letters: one such set for all orders, and one for
+//! each tenant.
 
 use quittance_ports::OrderClass;
 use std::collections::BTreeSet;
 
-/// The prefix of its key, and its id.
+/// The prefix of a key, and the id of its row.
 pub(crate) type ListRow = (u64, i64);
 
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Many rows at once; much faster than one by one.
+    /// Builds the lists from many rows, which is much faster than adding them one by one.
     pub(crate) fn of(rows: impl IntoIterator<Item = (ListRow, OrderClass)>) -> Self {
         let rows: Vec<_> = rows.into_iter().collect();
         let listed = |wanted| {
@@ -38,7 +38,7 @@ impl Lists {
         }
     }
 
-    /// Says whether it was there.
+    /// Removes a row. Returns whether it was there.
     pub(crate) fn remove(&mut self, row: &ListRow) -> bool {
         self.open.remove(row);
         self.dead.remove(row);

@@ -1,5 +1,5 @@
-//! The membership of a store that one process has to itself: cards are kept in memory, for that process to show;
-//! documents, and the note that the orders have moved, are on the disk.
+//! The membership of a store with one process: heartbeats are in memory, for that process to show. Documents, and the
+//! note that the orders have moved, are on disk.
 
 use crate::EmbeddedStore;
 use crate::documents::DocumentWrite;
@@ -86,7 +86,7 @@ impl Membership for EmbeddedStore {
         }
     }
 
-    /// What is wrong with it is noticed when it is opened, or when its files are gone.
+    /// The damage that was noticed when the store was opened, or when its files were lost.
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
         let damage = self.damage().map(|what| Finding { verdict: Verdict::Bad, what });
         let note = self.trail_note().map(|what| Finding { verdict: Verdict::Note, what });

@@ -1,5 +1,5 @@
-//! What the database remembers besides orders, a row for each: the secrets that the keys of orders were hashed under, and
-//! that the store has had a trail.
+//! Notes in the database besides orders, one row for each: the secrets under which the keys of orders were hashed,
+//! and the fact that the store has had a trail.
 
 use crate::failure::EmbeddedError;
 use crate::shared::EmbeddedShared;
@@ -14,9 +14,9 @@ CREATE TABLE IF NOT EXISTS notes (
     value BLOB NOT NULL
 ) WITHOUT ROWID;";
 
-/// The secrets, one behind the other; the last is the one in use. Only the owner may read the files of the store.
+/// The secrets, one after another; the last one is in use. Only the owner can read the files of the store.
 pub(crate) const SECRETS: &str = "secrets";
-/// The store has had a trail.
+/// The note that the store has had a trail.
 pub(crate) const TRAIL: &str = "trail";
 
 pub(crate) fn read(conn: &Connection, name: &str) -> rusqlite::Result<Option<Vec<u8>>> {
@@ -27,7 +27,7 @@ fn write(conn: &Connection, name: &str, value: &[u8]) -> rusqlite::Result<()> {
     conn.execute("REPLACE INTO notes (name, value) VALUES (?1, ?2)", params![name, value]).map(drop)
 }
 
-/// Notes the secrets.
+/// Stores the secrets.
 pub(crate) fn note_secrets(
     shared: &EmbeddedShared,
     conn: &Connection,
@@ -41,7 +41,8 @@ pub(crate) fn note_secrets(
     shared.check_files()
 }
 
-/// Notes that the store has a trail, in the database itself and not only in its log: they may be lost together.
+/// Stores the note about the trail in the database itself and not only in its log, because trail and log may be lost
+/// together.
 pub(crate) fn note_trail(conn: &Connection) -> rusqlite::Result<()> {
     write(conn, TRAIL, b"1")?;
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))

@@ -1,5 +1,5 @@
-//! Forgets what may be forgotten: those that could be forgotten first, and then by key. Dead letters and whatever
-//! cannot be read are never among them.
+//! Purges orders that can be forgotten: first those that could be forgotten earliest, then by key. Dead letters and
+//! unreadable records are never purged.
 
 use crate::failure::EmbeddedError;
 use crate::row::TenantMark;
@@ -9,7 +9,7 @@ use quittance_lifecycle::{Key, Target, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::atomic::Ordering;
 
-/// When, the prefix of its key, and its row.
+/// The time from which an order can be forgotten, the prefix of its key, and its row.
 type PurgeEntry = (Timestamp, u64, i64);
 
 pub(crate) fn purge(
@@ -44,7 +44,7 @@ pub(crate) fn purge(
     Ok(purged)
 }
 
-/// Of those that share moment and prefix with the last, only the rows know which comes first.
+/// Cuts the entries to `limit`. Only the rows show the order of entries with the same time and prefix.
 fn cut_ties(conn: &Connection, entries: &mut Vec<PurgeEntry>, limit: usize) -> rusqlite::Result<()> {
     let Some((at, prefix, _)) = entries.last().copied().filter(|_| entries.len() > limit) else {
         return Ok(());
@@ -65,12 +65,12 @@ fn cut_ties(conn: &Connection, entries: &mut Vec<PurgeEntry>, limit: usize) -> r
 /// An order that was purged.
 struct PurgedOrder {
     key: Key,
-    /// The claimant of its answer, and the stock it came from.
+    /// The claimant of its answer, and the stock from which the answer came.
     taken: Option<(Key, Target)>,
     tenant: TenantMark,
 }
 
-/// Erases these orders. Returns those that were there and could still be removed.
+/// Erases these orders. Returns those that still existed and could be removed.
 fn erase(conn: &Connection, entries: &[PurgeEntry]) -> Result<Vec<Option<PurgedOrder>>, WriteFailure> {
     let mut erase = conn.prepare_cached(
         "DELETE FROM order_records WHERE id = ?1 AND forget_at = ?2 RETURNING key, taker, target, tenant",

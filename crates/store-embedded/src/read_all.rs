@@ -1,5 +1,5 @@
-//! Reads the whole store when it is opened: every row is checked against its sums, and the indices are made of what
-//! holds. A row that does not is set aside at once, so that an unreadable order is not paid for again.
+//! Reads the whole store when it is opened: every row is checked against its checksums, and the indices are built
+//! from the intact rows. A broken row is set aside at once, so that its order is not paid for again.
 
 use crate::documents;
 use crate::ledger::OrderIndex;
@@ -17,12 +17,12 @@ pub(crate) struct ScanResult {
     pub(crate) next_id: i64,
 }
 
-/// A row that is set aside.
+/// A row that was set aside.
 struct RowSetAside {
     id: i64,
     why: String,
     claimed_key: Option<Key>,
-    /// If its narrow columns hold.
+    /// The marks, if the narrow columns are intact.
     marks: Option<EmbeddedMarks>,
 }
 
@@ -71,8 +71,8 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<ScanResult> {
     Ok(ScanResult { ledger, last_version, next_id })
 }
 
-/// The phase alone does not show an order that is done and has an undelivered webhook: that waits for an operator,
-/// and is therefore not to be forgotten. All others without such a moment have a timer, and there are few of them.
+/// Reads the records of finished orders without a purge time. Some of them have an undelivered webhook that waits for
+/// an operator, which the phase alone does not show. There are few of them.
 fn stand_as_on_record(conn: &Connection, rows: &mut [(Key, i64, EmbeddedMarks)]) -> rusqlite::Result<()> {
     let mut reading = RowReader::new(conn)?;
     let is_unclear = |marks: &EmbeddedMarks| marks.class == OrderClass::AtRest && marks.forget_at.is_none();

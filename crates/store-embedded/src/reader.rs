@@ -1,5 +1,5 @@
-//! The threads that read what is not in memory, each with a connection of its own: a caller's thread never waits for
-//! the disk.
+//! The threads that read what is not in memory, each with its own connection, so that a caller's thread does not wait
+//! for the disk.
 
 use crate::documents;
 use crate::failure::{EmbeddedError, unavailable};
@@ -20,7 +20,7 @@ pub(crate) enum Question {
 }
 
 pub(crate) enum ReadAnswer {
-    /// In the order of the requests. One that the disk cannot read does not hold up the others.
+    /// The rows in the order of the requests. A row that the disk cannot read does not delay the other rows.
     Rows(Vec<Result<EmbeddedRow, StoreError>>),
     Usage(Vec<(UsageRow, Counters)>),
     Documents(Vec<StoredDocument>),
@@ -28,7 +28,7 @@ pub(crate) enum ReadAnswer {
 
 const DOING: &str = "reading from the disk";
 
-/// Reads until the store closes.
+/// Answers questions until the store closes.
 pub(crate) fn run(shared: &Arc<EmbeddedShared>, thread: usize) {
     let mut conn = None;
     while let Some(questions) = shared.questions.take(thread, None, |_| false) {
@@ -40,7 +40,7 @@ pub(crate) fn run(shared: &Arc<EmbeddedShared>, thread: usize) {
     }
 }
 
-/// After a failure the connection is not trusted either; the next question gets a new one.
+/// Answers a question. After a failure the connection is dropped, and the next question gets a new one.
 fn answer(
     shared: &EmbeddedShared,
     conn: &mut Option<Connection>,

@@ -1,5 +1,5 @@
-//! One order as a row: what is written, what is read back, and when a row is not believed. Every row carries the
-//! sums of its parts, so that rot in a record that still parses is noticed too.
+//! An order as a row: how it is written and read back, and when a row counts as broken. Every row has checksums of
+//! its parts, so that damage in a record that still parses is noticed.
 
 use crate::failure::is_damage;
 use crate::sum::{self, Checksum};
@@ -10,19 +10,19 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row};
 use std::sync::Arc;
 
-/// Where the indices have an order: all that follows from its phase.
+/// The places of an order in the indices, all derived from its phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EmbeddedMarks {
     pub(crate) due: Option<Timestamp>,
     pub(crate) stock: Option<(Target, Timestamp)>,
     pub(crate) forget_at: Option<Timestamp>,
-    /// The claimant of its answer, and the stock it came from.
+    /// The claimant of its answer, and the stock from which the answer came.
     pub(crate) taken: Option<(Key, Target)>,
     pub(crate) class: OrderClass,
     pub(crate) tenant: TenantMark,
 }
 
-/// Stands for a tenant's name in the indices. Two names could share one, so a list also looks at the record.
+/// A hash of a tenant's name in the indices. Two names can share one, so a list also checks the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TenantMark(u64);
 
@@ -45,7 +45,7 @@ impl EmbeddedMarks {
     }
 }
 
-/// An order that was read or written, and what the next write of it needs to know.
+/// An order that was read or written, with what its next write needs.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredOrder {
     pub(crate) id: i64,
@@ -53,7 +53,7 @@ pub(crate) struct StoredOrder {
     pub(crate) terms_sum: u64,
 }
 
-/// What stands in a row.
+/// The state of a row.
 #[derive(Debug)]
 pub(crate) enum EmbeddedRow {
     Gone,
@@ -65,11 +65,11 @@ pub(crate) enum EmbeddedRow {
 #[derive(Debug)]
 pub(crate) struct BrokenRow {
     pub(crate) unreadable: Unreadable,
-    /// It adds up, and a later version of Quittance wrote it: nothing is wrong with it, and others can read it.
+    /// The checksums are right, but a later version of Quittance wrote the row: nodes of that version can read it.
     pub(crate) is_later: bool,
 }
 
-/// The narrow columns, as they are written and as they are summed up.
+/// The narrow columns, which are also summed up.
 pub(crate) struct Head<'a> {
     pub(crate) key: Key,
     pub(crate) version: Version,
@@ -116,12 +116,12 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The terms belong to their order and no other.
+/// The checksum of terms together with their key, so that they belong to one order only.
 pub(crate) fn terms_sum(key: &Key, terms: &[u8]) -> u64 {
     Checksum::new().bytes(&key.0).bytes(terms).finish()
 }
 
-/// In the order in which [`head`] and its friends read them.
+/// The columns in the order in which [`head`] and the other functions read them.
 macro_rules! columns {
     () => {
         "id, key, version, life, due, expires, target, forget_at, phase, kind, tenant, record_sum, terms_sum, sum, taker, record"
@@ -130,7 +130,7 @@ macro_rules! columns {
 const RECORD: usize = 15;
 const TERMS: usize = 16;
 
-/// Everything but large terms; of those, whether they are missing.
+/// Reads all columns except large terms, and whether these are missing.
 pub(crate) const SCAN: &str = concat!(
     "SELECT ",
     columns!(),
@@ -139,7 +139,7 @@ pub(crate) const SCAN: &str = concat!(
 );
 const TERMS_MISSING: usize = 17;
 
-/// One statement, because two would see two moments.
+/// Reads one order in one statement, so that all columns are from one moment.
 const READ: &str = concat!(
     "SELECT ",
     columns!(),
@@ -147,7 +147,7 @@ const READ: &str = concat!(
     "FROM order_records WHERE id = ?1"
 );
 
-/// Why a row is not believed. It never says what stands there: records hold secrets, and errors end up in logs.
+/// Why a row is not accepted. It does not show the content, because records hold secrets and errors are logged.
 pub(crate) struct RowFlaw {
     pub(crate) why: String,
     is_later: bool,
@@ -193,12 +193,12 @@ fn name<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, RowFlaw> {
     std::str::from_utf8(text(row, column)?).map_err(|_| RowFlaw::damaged("a text in it is none"))
 }
 
-/// The key that the row says it has, which need not be the one that it had.
+/// The key in the row, which may be damaged.
 pub(crate) fn claimed_key(row: &Row<'_>) -> Option<Key> {
     digest(row, 1).map(Key)
 }
 
-/// The narrow columns, if their sum is right.
+/// The narrow columns, if their checksum is right.
 pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, RowFlaw> {
     let moment = |column| number(row, column).map(|n| n.map(Timestamp::from_millis));
     let phase = name(row, 8)?;
@@ -232,7 +232,7 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, RowFlaw> {
     Ok(head)
 }
 
-/// Whether record and terms add up to what the head says of them; large terms are left for when they are read.
+/// Checks record and terms against the checksums in the head. Large terms are checked when they are read.
 fn check_body(row: &Row<'_>, head: &Head<'_>) -> Result<(), RowFlaw> {
     if sum::of_bytes(text(row, RECORD)?) != head.record_sum {
         return Err(RowFlaw::damaged("its record does not add up to its sum"));
@@ -245,7 +245,7 @@ fn check_body(row: &Row<'_>, head: &Head<'_>) -> Result<(), RowFlaw> {
     Ok(())
 }
 
-/// Checks a row that was found by [`SCAN`].
+/// Checks a row that [`SCAN`] has read.
 pub(crate) fn check_scanned(row: &Row<'_>, head: &Head<'_>) -> Result<(), RowFlaw> {
     check_body(row, head)?;
     if number(row, TERMS_MISSING)? == Some(0) {
@@ -270,7 +270,7 @@ fn whole(row: &Row<'_>, id: i64) -> Result<StoredOrder, RowFlaw> {
     Ok(StoredOrder { id, versioned, terms_sum: head.terms_sum })
 }
 
-/// The name of an order whose key can no longer be read: good enough to list it and to find its row.
+/// A substitute key for an order whose key cannot be read: it lists the order and finds its row.
 pub(crate) fn stand_in(id: i64) -> Key {
     let mut key = [0; 32];
     key[24..].copy_from_slice(&id.to_be_bytes());
@@ -289,7 +289,7 @@ impl<'a> RowReader<'a> {
         conn.prepare_cached(READ).map(Self)
     }
 
-    /// A row that SQLite itself cannot read is broken; any other failure is the disk's.
+    /// Reads a row. A row that SQLite cannot read is broken; any other failure is the disk's.
     pub(crate) fn row(&mut self, id: i64) -> rusqlite::Result<EmbeddedRow> {
         let broken = |key: Option<Key>, why: &str, is_later| {
             let key = key.unwrap_or_else(|| stand_in(id));

@@ -1,6 +1,6 @@
-//! A copy of the orders for the next process, when the files of the store were overwritten. What is in memory is
-//! believed first; a row that can still be read is believed if it adds up to its sums and agrees with the indices;
-//! and what cannot be saved is named in the trail, so that the next process lists it and it is not bought again.
+//! Saves a copy of the orders for the next process when the files of the store were overwritten. Orders in memory are
+//! saved first. A row is saved if its checksums are right and it agrees with the indices. The trail names all other
+//! orders, so that the next process lists them and does not buy them again.
 
 use crate::batch::write_stored_order;
 use crate::notes;

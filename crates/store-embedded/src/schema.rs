@@ -1,5 +1,5 @@
-//! Whether a database is ours, which schema it has, and how it is made. The tables are in `schema.sql`, and what
-//! people read is in `views.sql`.
+//! Checks whether a database is ours and which schema it has, and creates the schema. The tables are in `schema.sql`,
+//! the views for people in `views.sql`.
 
 use crate::home::{EmbeddedOpenError, StoreHome};
 use crate::notes;
@@ -8,17 +8,17 @@ use crate::usage::columns;
 use quittance_lifecycle::Counters;
 use rusqlite::Connection;
 
-/// `QUIT`, in the header of the file.
+/// `QUIT`, the application id in the header of the file.
 const APPLICATION_ID: i64 = 0x5155_4954;
 
-/// What is written, and all up to it is read. It also stands for what `due`, `expires`, `target` and `forget_at` mean:
-/// a change in how an order derives them begins a new schema, and derives them again for what is there.
+/// The version that is written; all versions up to it can be read. It also covers the meaning of `due`, `expires`,
+/// `target` and `forget_at`: a change in how they are derived needs a new version, which derives them again.
 pub(crate) const VERSION: i64 = 1;
 
 const TABLES: &str = include_str!("schema.sql");
 const VIEWS: &str = include_str!("views.sql");
 
-/// Makes sure that the database is a store of ours that can be written, and makes one of it if it is empty.
+/// Makes sure that the database is a writable store of ours. An empty database becomes one.
 pub(crate) fn settle(home: &StoreHome, conn: &Connection) -> Result<(), EmbeddedOpenError> {
     let failed = |error| home.misses(error);
     match identity(conn).map_err(failed)? {
@@ -47,7 +47,7 @@ pub(crate) fn settle(home: &StoreHome, conn: &Connection) -> Result<(), Embedded
     if is_up_to_date(conn).map_err(failed)? { Ok(()) } else { write(conn).map_err(failed) }
 }
 
-/// Of the views, of the table of notes, and of the lines of the usage that they show.
+/// A checksum of the views, of the table of notes, and of the counters that they show.
 fn views_sum() -> i64 {
     Counters::NAMES
         .iter()
@@ -66,7 +66,7 @@ fn is_up_to_date(conn: &Connection) -> rusqlite::Result<bool> {
 }
 
 enum SchemaIdentity {
-    /// Empty, or a crash came before the first commit.
+    /// The database is empty, or a crash came before its first commit.
     Empty,
     Ours(i64),
     Stranger,
@@ -84,7 +84,7 @@ fn identity(conn: &Connection) -> rusqlite::Result<SchemaIdentity> {
     })
 }
 
-/// Makes the tables and views, or brings them up to date: all of it or nothing.
+/// Creates or updates the tables and views in one transaction.
 pub(crate) fn write(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let written = write_tables(conn).and_then(|()| conn.execute_batch("COMMIT"));

@@ -1,4 +1,4 @@
-//! What the callers' threads and our own have in common.
+//! The state that callers' threads and the store's own threads share.
 
 use crate::cache::Cache;
 use crate::checkpoint::Wal;
@@ -20,16 +20,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 pub(crate) const READERS: usize = 2;
-/// How often it is tried to save what can still be read, once a tick.
+/// How often the store tries to save what it can still read, once a tick.
 const RESCUES_MAX: u64 = 30;
 
-/// How much the store may hold in memory. What is left out of the cache is read from the disk, and a call at a full
-/// queue fails as not available.
+/// The memory limits of the store. What is not in the cache is read from the disk, and a call fails as unavailable if
+/// a queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub cache_orders_max: usize,
     pub cache_bytes_max: usize,
-    /// How many commits may wait for the disk, and how many reads.
+    /// How many commits, and how many reads, can wait for the disk.
     pub waiting_max: usize,
 }
 
@@ -50,25 +50,25 @@ pub(crate) struct EmbeddedShared {
     ledger: Mutex<OrderIndex>,
     /// Set while it is not known what is on the disk.
     is_down: AtomicBool,
-    /// Set once its orders have moved elsewhere.
+    /// Set once the orders have moved to another store.
     is_sealed: AtomicBool,
     pub(crate) node_statuses: MemoryMembership,
     trail: Mutex<Trail>,
     files: Mutex<Files>,
-    /// How often it was tried to save what can still be read.
+    /// How often a rescue was tried.
     rescues: AtomicU64,
     /// Whether this process has saved something.
     is_saved: AtomicBool,
-    /// Set once its files are not where they were, or not what they were; and what to do about it, in words.
+    /// Set once the files are lost or changed, with a message about what to do.
     gone: OnceLock<(FileLoss, String)>,
-    /// What was found to be lost when it was opened.
+    /// The loss that was found when the store was opened.
     pub(crate) loss: Option<String>,
     pub(crate) stale: Vec<Key>,
-    /// The secrets that the keys of orders were hashed under; the last is the one in use.
+    /// The secrets under which the keys of orders were hashed. The last one is in use.
     pub(crate) secrets: Mutex<Vec<[u8; 32]>>,
 }
 
-/// What was found when the store was opened: the trail, the files, and what is lost.
+/// The findings when the store was opened: the trail, the files, the loss and the stale orders.
 pub(crate) type OpenFindings = (Trail, Files, Option<String>, Vec<Key>);
 
 impl EmbeddedShared {
@@ -111,20 +111,20 @@ impl EmbeddedShared {
         lock(&self.trail)
     }
 
-    /// What happened to the files, in words, once that was noticed.
+    /// What happened to the files, as text, once it was noticed.
     pub(crate) fn gone(&self) -> Option<&String> {
         self.gone.get().map(|(_, words)| words)
     }
 
-    /// The log is another file after the database was closed and opened again.
+    /// Notes the new log file after the database was closed and opened again.
     pub(crate) fn note_files(&self) {
         if self.gone().is_none() {
             lock(&self.files).open_again(&self.home);
         }
     }
 
-    /// Saves what can still be known of the orders. Where the files are only gone, the open connection reads all of
-    /// them; where they were overwritten, memory is believed first, and nothing that does not agree with it.
+    /// Saves what is still known of the orders. If the files are only gone, the open connection reads all orders. If
+    /// they were overwritten, orders in memory come first, and only rows that agree with memory are saved.
     pub(crate) fn rescue(&self, conn: &Connection, last_version: u64) {
         let is_overwritten = matches!(self.gone.get(), Some((FileLoss::Overwritten(_), _)));
         let is_saved = files::rescue(&self.home, &lock(&self.files), conn, |draft| {
@@ -137,15 +137,14 @@ impl EmbeddedShared {
         self.is_saved.store(is_saved, Ordering::Relaxed);
     }
 
-    /// To be called before a connection is closed: SQLite would move what is left of an overwritten log into the
-    /// database.
+    /// Protects the database before a connection is closed: SQLite would move the rest of an overwritten log into it.
     pub(crate) fn leave(&self, conn: &Connection) {
         if self.check_log().is_err() {
             drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
         }
     }
 
-    /// Whether what could be saved is not there, or not any more, and it is worth another try.
+    /// Whether the saved copy is missing and another try is worth it.
     pub(crate) fn wants_rescue(&self) -> bool {
         self.gone().is_some()
             && !(self.is_saved.load(Ordering::Relaxed) && files::is_rescued(&self.home))
@@ -157,7 +156,7 @@ impl EmbeddedShared {
         if lock(&self.files).are_looked_at_first() { self.check_files() } else { Ok(()) }
     }
 
-    /// Looks whether the files are where they were, and what they were. If not, nothing is acknowledged any more.
+    /// Checks whether the files exist unchanged. If not, nothing is acknowledged any more.
     pub(crate) fn check_files(&self) -> Result<(), EmbeddedError> {
         if self.gone().is_none()
             && let Some(loss) = lock(&self.files).loss(&self.home)
@@ -172,8 +171,8 @@ impl EmbeddedShared {
         }
     }
 
-    /// Looks whether the files are whole, and whether the log adds up, before it is moved into the database. It reads the log, and
-    /// holds up no writer.
+    /// Checks the files and the checksums of the log before it is moved into the database. It reads the log, and does
+    /// not delay the writer.
     pub(crate) fn check_log(&self) -> Result<(), EmbeddedError> {
         self.check_files()?;
         let log = lock(&self.files).log();
@@ -197,7 +196,7 @@ impl EmbeddedShared {
         }
     }
 
-    /// An error unless the store is up and not sealed: for a step that writes.
+    /// Fails unless the store is up and not sealed. Call this before a step that writes.
     pub(crate) fn check_open(&self, doing: &'static str) -> Result<(), StoreError> {
         self.check_up(doing)?;
         if self.is_sealed.load(Ordering::Acquire) {
@@ -211,7 +210,7 @@ impl EmbeddedShared {
         self.is_sealed.store(is_sealed, Ordering::Release);
     }
 
-    /// Nothing in memory is shown any more until [`come_back`](Self::come_back).
+    /// Stops showing what is in memory until [`come_back`](Self::come_back).
     pub(crate) fn go_down(&self) {
         self.is_down.store(true, Ordering::Release);
         self.cache.clear();
@@ -225,7 +224,7 @@ impl EmbeddedShared {
         self.watchers.wake_all();
     }
 
-    /// A row that cannot be read is taken out of the way of the others, and reported from here on.
+    /// Sets an unreadable row aside. From now on it is reported.
     pub(crate) fn set_aside(&self, key: &Key, id: i64, why: &str) -> StoreError {
         // Where the whole file is damaged, no row of it is.
         if let Err(failure) = self.check_files() {
@@ -242,7 +241,7 @@ impl EmbeddedShared {
     }
 }
 
-/// What happened to a file, and what to do, in words.
+/// A message about what happened to a file, and what to do.
 fn words(loss: FileLoss) -> String {
     match loss {
         FileLoss::Gone(file) => format!(

@@ -1,5 +1,5 @@
-//! The store as callers see it: whatever memory can answer is answered on their own thread, and for the rest they
-//! wait for ours.
+//! The store for callers. What memory can answer is answered on their own thread; for the rest they wait for the
+//! store's threads.
 
 use crate::EmbeddedStore;
 use crate::cache::Miss;
@@ -14,7 +14,7 @@ use quittance_ports::{
 };
 use std::sync::Arc;
 
-/// How many rows are read at once, and how many are erased: other calls want their turn.
+/// How many rows are read or erased at once, because other calls need a turn.
 const ROWS_AT_ONCE: usize = 256;
 
 const LOADING: &str = "loading an order";
@@ -80,7 +80,7 @@ impl EmbeddedStore {
         }
     }
 
-    /// What stands behind the timers that have rung, each with its own luck.
+    /// Reads the orders of the timers that have fired. Each read can fail by itself.
     async fn behind(&self, rung: &[Rung]) -> Result<Vec<Result<EmbeddedRow, StoreError>>, StoreError> {
         let shared = self.shared();
         let mut record = Vec::with_capacity(rung.len());
@@ -106,7 +106,7 @@ impl EmbeddedStore {
         Ok(record)
     }
 
-    /// Sorts what was read into what is due and what is not.
+    /// Sorts what was read into due orders and others.
     fn hand_over(&self, claims: IndexClaims, rows: StoredRows, now: Timestamp) -> Result<Due, StoreError> {
         let shared = self.shared();
         let reported = |(key, detail)| Unreadable { key, detail };

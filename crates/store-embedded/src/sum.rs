@@ -1,6 +1,6 @@
-//! The checksum that distinguishes bit rot from a record: XXH3, 64 bits. It is not a signature: a program that can write
-//! the file can write the sum, and what it must catch is a disk that forgets. It is several times as fast as a digest, so
-//! a million records are checked whenever they are opened.
+//! The checksum that detects damage to a record: XXH3, 64 bits. It is not a signature: a program that can write the
+//! file can write the checksum. It is several times as fast as a digest, so a million records can be checked at every
+//! start.
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
@@ -25,7 +25,7 @@ impl Checksum {
         }
     }
 
-    /// With the length in front, so that no two lists of parts are summed alike.
+    /// Adds bytes with their length, so that different lists of parts give different checksums.
     #[must_use]
     pub(crate) fn bytes(self, bytes: &[u8]) -> Self {
         let mut sum = self.word(bytes.len() as u64);

@@ -1,6 +1,5 @@
-//! Where callers leave work for a thread and wait for its answer without holding up their own. The queue is bounded,
-//! and so is the wait: when a disk hangs, the waiting callers get an error, for a caller that waits for ever can
-//! carry nothing out.
+//! A queue of work for a thread. A caller waits for its answer without blocking its own thread. The queue is bounded,
+//! and so is the wait: if a disk hangs, waiting callers get an error.
 
 use crate::failure::{EmbeddedError, unavailable};
 use futures_channel::oneshot;
@@ -9,13 +8,13 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So long may one piece of work take before its caller gets the error that the disk hangs.
+/// How many ticks one piece of work can take before its caller gets an error that the disk hangs.
 pub(crate) const TICKS_MAX: u32 = 20;
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 type AnswerSender<A> = Result<A, StoreError>;
 
-/// Work of the sort `W`, answered with an `A`.
+/// A queue of work `W` with answers `A`.
 pub(crate) struct ThreadQueue<W, A> {
     state: Mutex<QueueState<W, A>>,
     bell: Condvar,
@@ -25,19 +24,19 @@ pub(crate) struct ThreadQueue<W, A> {
 
 struct QueueState<W, A> {
     waiting: VecDeque<(W, oneshot::Sender<AnswerSender<A>>)>,
-    /// One for each thread.
+    /// The work of each thread.
     hands: Vec<WorkInHand<A>>,
     is_closed: bool,
 }
 
-/// What a thread is working on. Its waiting callers are kept here and not with the thread: it may never come back.
+/// The work of one thread. Its waiting callers are kept here and not in the thread, which may hang for ever.
 struct WorkInHand<A> {
     replies: Vec<oneshot::Sender<AnswerSender<A>>>,
     is_busy: bool,
     ticks: u32,
 }
 
-/// A panic elsewhere cannot have left a line or a map half-written, so a poisoned lock is as good as any.
+/// Locks a mutex. A poisoned one is used too, because a panic elsewhere cannot have left its data half-written.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -56,7 +55,7 @@ impl<W, A> ThreadQueue<W, A> {
         answer.await.unwrap_or_else(|_| Err(unavailable(self.doing, EmbeddedError::Stuck)))
     }
 
-    /// Leaves work whose answer is not waited for.
+    /// Adds work without waiting for its answer.
     pub(crate) fn leave_unanswered(&self, work: W) {
         // A queue that is closed or stuck has no thread that could do it.
         drop(self.leave(work));
@@ -80,9 +79,8 @@ impl<W, A> ThreadQueue<W, A> {
         Ok(answer)
     }
 
-    /// Whatever is waiting, up to the first piece that `joins` does not want beside those before it. Waits for the
-    /// first one: for ever, or for as long as `timeout` and then comes back with nothing. `None` once all is done
-    /// and nothing will come.
+    /// Takes the waiting work, up to the first piece that `joins` rejects. Waits for the first piece, without a limit
+    /// or until `timeout`, after which the list is empty. `None` once the queue is closed and empty.
     pub(crate) fn take(
         &self,
         thread: usize,
@@ -118,7 +116,7 @@ impl<W, A> ThreadQueue<W, A> {
         Some(works)
     }
 
-    /// The answers to what was taken, in the same order.
+    /// Returns the answers to the taken work, in the same order.
     pub(crate) fn give(&self, thread: usize, answers: Vec<AnswerSender<A>>) {
         let replies = {
             let hand = &mut lock(&self.state).hands[thread];
@@ -131,7 +129,7 @@ impl<W, A> ThreadQueue<W, A> {
         }
     }
 
-    /// To be called once every [`TICK`]: fails the calls that wait for a thread that does not come back.
+    /// Fails the calls that wait for a thread that hangs. Call this once every [`TICK`].
     pub(crate) fn tick(&self) {
         let mut gone = Vec::new();
         let mut state = lock(&self.state);
@@ -148,7 +146,7 @@ impl<W, A> ThreadQueue<W, A> {
         drop(gone);
     }
 
-    /// What is waiting is still done; nothing more is taken.
+    /// Closes the queue. Waiting work is still done; new work is refused.
     pub(crate) fn close(&self) {
         lock(&self.state).is_closed = true;
         self.bell.notify_all();

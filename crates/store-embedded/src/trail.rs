@@ -1,13 +1,11 @@
-//! How far the log had come, beside the log: one line for each write, in a file that people can read. SQLite drops a
-//! damaged end of its log without a word; by these lines it is noticed when the store is opened, and the orders are
-//! named.
+//! A list of the writes beside the log, one line each, in a text file. SQLite silently drops a damaged end of its
+//! log. These lines show the loss when the store is opened, and name the orders.
 //!
-//! A line is appended once its write is durable and before any caller gets its result. So a line without its write is
-//! proof of a loss. A write without its line is none: after a loss of power the lines may be the shorter of the two,
-//! because no call waits for the disk for them.
+//! A line is appended after its write is durable and before a caller gets the result. So a line without its write
+//! proves a loss. A write without its line proves nothing: after a power loss the lines may be incomplete, because no
+//! call waits until they are on disk.
 //!
-//! Lines that are lost prove nothing any more: then all that can be named is written down again, behind a line that
-//! says so.
+//! If lines are lost, the proof is lost. Then all known orders are written down again, after a line that says so.
 
 use crate::files::{number_of, which};
 use crate::home::open_private;
@@ -21,13 +19,13 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The lines of the last writes; those before them are in the same file with `.old` behind its name.
+/// The file with the lines of the last writes. Older lines are in a file with the suffix `.old`.
 pub const TRAIL: &str = "orders.trail";
-/// How long one file grows: two of them reach back further than the log does.
+/// The size at which a new file begins. Two files cover more writes than the log.
 const BYTES_MAX: u64 = 4 << 20;
-/// The phase of a record that was removed.
+/// The phase of a removed record.
 const GONE: &str = "gone";
-/// What a line begins with that says when the lines before it were lost.
+/// The beginning of a line that says when the lines before it were lost.
 const AGAIN: &str = "# written again ";
 
 /// The last line about an order.
@@ -35,7 +33,7 @@ const AGAIN: &str = "# written again ";
 pub(crate) struct TrailStep {
     pub(crate) version: u64,
     phase: String,
-    /// Kind, tenant and site, as they stand in the line.
+    /// Kind, tenant and site, as the line has them.
     about: String,
 }
 
@@ -46,12 +44,12 @@ pub(crate) struct Losses {
     pub(crate) missing: BTreeMap<Key, TrailStep>,
     /// Orders whose record is older than their last write.
     pub(crate) stale: Vec<Key>,
-    /// The last version that was ever written, as far as the lines tell.
+    /// The highest version in the lines.
     pub(crate) last_version: u64,
 }
 
 impl TrailStep {
-    /// Why the order cannot be read, in words.
+    /// A text that says why the order cannot be read.
     pub(crate) fn why(&self) -> String {
         format!(
             "its record is lost with the end of the log: it was {} ({}), and whether it was paid for is not known; a callback \
@@ -85,19 +83,19 @@ pub(crate) struct Trail {
     path: PathBuf,
     file: Option<File>,
     bytes: u64,
-    /// What is lost and a person has not dropped yet: it is written down again in each new file.
+    /// Lost orders that an operator has not dropped yet. They are written again into each new file.
     missing: BTreeMap<Key, TrailStep>,
-    /// The file was deleted, replaced or emptied, and is to be written again.
+    /// Whether the file was deleted, replaced or emptied, and must be written again.
     is_lost: bool,
-    /// When it last was.
+    /// When the lines were last written again.
     written_again: Option<String>,
 }
 
-/// What the lines say.
+/// The content of the lines.
 #[derive(Debug, Default)]
 pub(crate) struct TrailLines {
     pub(crate) steps: BTreeMap<Key, TrailStep>,
-    /// Whether the file was there.
+    /// Whether the file existed.
     pub(crate) is_there: bool,
     written_again: Option<String>,
 }
@@ -125,7 +123,7 @@ impl TrailLines {
     }
 }
 
-/// A sentence about a trail whose lines were lost; `None`, if they were not.
+/// A sentence about a trail whose lines were lost, or `None` if they were not.
 #[must_use]
 pub fn trail_note(dir: &Path) -> Option<String> {
     TrailLines::read(&dir.join(TRAIL)).ok()?.written_again.as_deref().map(words)
@@ -141,7 +139,7 @@ fn words(written_again: &str) -> String {
 }
 
 impl Trail {
-    /// Reads the lines that are there. One that is damaged or torn says nothing.
+    /// Reads the lines of a trail. A damaged or torn line is ignored.
     pub(crate) fn open(dir: &Path) -> io::Result<(Self, TrailLines)> {
         let path = dir.join(TRAIL);
         let lines = TrailLines::read(&path)?;
@@ -152,14 +150,14 @@ impl Trail {
         Ok((trail, lines))
     }
 
-    /// Whether the file is not the one that was written, or not all of it: it was deleted, replaced or emptied.
+    /// Whether the file is not complete: it was deleted, replaced or emptied.
     pub(crate) fn is_lost(&mut self) -> bool {
         let Some(Ok(file)) = self.file.as_ref().map(File::metadata) else { return self.is_lost };
         self.is_lost |= which(&self.path) != Some(number_of(&file)) || file.len() < self.bytes;
         self.is_lost
     }
 
-    /// Names all that can be named, behind a line that says that the lines before were lost.
+    /// Writes down all known orders, after a line that says that the lines before were lost.
     pub(crate) fn write_again(&mut self, conn: &Connection) -> rusqlite::Result<()> {
         let when: String = conn.query_row("SELECT strftime('%F %H:%M UTC', 'now')", [], |row| row.get(0))?;
         let lines = lines_of(conn)?;
@@ -172,12 +170,12 @@ impl Trail {
         Ok(())
     }
 
-    /// A sentence about lines that were lost.
+    /// A sentence about lost lines, if there are any.
     pub(crate) fn note(&self) -> Option<String> {
         self.written_again.as_deref().map(words)
     }
 
-    /// Names orders of which nothing else is known, unless a line tells more.
+    /// Adds lines for lost orders, unless a line about them exists.
     pub(crate) fn name_lost(&mut self, keys: &BTreeSet<Key>, version: u64) {
         let known = TrailLines::read(&self.path).map(|lines| lines.steps).unwrap_or_default();
         let step = TrailStep { version, phase: "open".to_owned(), about: "-".to_owned() };
@@ -224,7 +222,8 @@ impl Trail {
         self.append(&lines);
     }
 
-    /// A disk that has no room for a line has none for the next write either: nothing is lost but a proof.
+    /// Appends lines. A failure is ignored: a full disk has no room for the next write either, and only a proof is
+    /// lost.
     fn append(&mut self, lines: &str) {
         if lines.is_empty() {
             return;
@@ -254,7 +253,7 @@ impl Trail {
     }
 }
 
-/// A line for each order on record, of the last write first, up to the length of a file.
+/// A line for each order on record, the last write first, up to the size of a file.
 pub(crate) fn lines_of(conn: &Connection) -> rusqlite::Result<String> {
     let mut read =
         conn.prepare("SELECT key, version, phase, kind, tenant FROM order_records ORDER BY version DESC")?;
@@ -274,13 +273,13 @@ fn old(path: &Path) -> PathBuf {
     path.with_extension("trail.old")
 }
 
-/// In a form that is one word of a line, and not long.
+/// Text as one word of a line, of limited length.
 fn visible(text: &str) -> String {
     let text: String = text.chars().take(80).collect();
     if text.is_empty() { "-".to_owned() } else { text.escape_debug().to_string().replace(' ', "_") }
 }
 
-/// Compares what was written with what is there.
+/// Compares the lines with the stored orders.
 pub(crate) fn losses(
     conn: &Connection,
     ledger: &OrderIndex,

@@ -1,5 +1,5 @@
-//! The usage, as a table: one row for each line, one column for each name. They are added to within the transaction
-//! of the steps that they count, and those of days long past are summed up.
+//! The usage as a table: one row for each usage row, one column for each counter. Counters are added in the
+//! transaction of the steps that they count. Old days are summed up.
 
 use crate::failure::EmbeddedError;
 use crate::shared::EmbeddedShared;
@@ -13,30 +13,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::sync::atomic::Ordering;
 
-/// What is to be added, each line once.
+/// Counters to add, with each row once.
 pub(crate) type Entries = BTreeMap<UsageRow, Counters>;
 
-/// What tells one line from another, in the order of the table.
+/// The columns that identify a row, in the order of the table.
 const KEY: [&str; 5] = ["day", "tenant", "kind", "site", "provider"];
-/// How many lines are summed up or forgotten by one transaction: others want their turn.
+/// How many rows one transaction sums up or forgets, because other calls need a turn.
 const LINES_AT_ONCE: usize = 1024;
 
 fn names() -> String {
     Counters::NAMES.join(", ")
 }
 
-/// Days after the end of SQLite's integers are all the last one.
+/// The number of a day. Days beyond SQLite's integers become the last one.
 fn number(day: Day) -> i64 {
     i64::try_from(day.0).unwrap_or(i64::MAX)
 }
 
-/// A number that rotted counts as nothing: usage must not stop the orders.
+/// Reads a counter. A damaged number counts as zero: usage must not stop the orders.
 fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(if let ValueRef::Integer(count) = row.get_ref(column)? { count.cast_unsigned() } else { 0 })
 }
 
-/// Reads, adds and writes here and not in SQL, where what is too large for an integer becomes a fraction. Columns
-/// other than those that it was given are left as they are.
+/// Adds counters in Rust and not in SQL, where a number that is too large would become a fraction. Columns that it
+/// does not know stay unchanged.
 struct Adder<'c> {
     find: CachedStatement<'c>,
     put: CachedStatement<'c>,
@@ -105,7 +105,8 @@ pub(crate) fn read(conn: &Connection, from: Day, to: Day) -> rusqlite::Result<Ve
     rows.collect()
 }
 
-/// Forgets some lines of days before `sums`, and sums up some of days before `detail`; says whether there may be more.
+/// Forgets some rows of days before `sums`, and sums up some rows of days before `detail`. Returns whether there may
+/// be more.
 pub(crate) fn close(
     shared: &EmbeddedShared,
     conn: &Connection,
@@ -141,7 +142,7 @@ fn forget(conn: &Connection, sums: i64) -> rusqlite::Result<usize> {
     conn.prepare_cached(&forget)?.execute([sums])
 }
 
-/// Every column, also those of a later version: what it has counted is not lost either.
+/// Sums up all columns, even those of a later version, so that its counters are not lost.
 fn sum_up(conn: &Connection, detail: i64, sums: i64) -> rusqlite::Result<usize> {
     let names = columns(conn, "counters")?;
     let names = names.iter().filter(|name| !KEY.contains(&name.as_str()));
@@ -170,7 +171,7 @@ fn sum_up(conn: &Connection, detail: i64, sums: i64) -> rusqlite::Result<usize> 
     Ok(rows.len())
 }
 
-/// The names of the columns of a table, those of a later version among them.
+/// The column names of a table, including those of a later version.
 pub(crate) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<BTreeSet<String>> {
     let mut names = conn.prepare("SELECT name FROM pragma_table_info(?1)")?;
     names.query_map([table], |row| row.get(0))?.collect()

@@ -1,4 +1,5 @@
-//! Counts the seconds for calls that wait for the disk: a disk can hang for ever, and nothing else here would notice.
+//! Counts the seconds for calls that wait for the disk. A disk can hang for ever, and no other part of the store
+//! would notice.
 
 use crate::shared::EmbeddedShared;
 use crate::thread_queue::{TICK, lock};

@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes whatever commits are waiting into one transaction, so that many callers share
-//! one wait for the disk, and publishes nothing before it is durable.
+//! The one thread that writes. It takes all waiting commits into one transaction, so that many callers share one wait
+//! for the disk. It publishes nothing before it is durable.
 
 use crate::batch::EmbeddedBatch;
 use crate::discard;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How many commits share a transaction at most, and how many bytes.
+/// The most commits in one transaction.
 const BATCH_MAX: usize = 2048;
 const BATCH_BYTES_MAX: usize = 16 << 20;
-/// How long to wait before the store reads its files once more, after the disk failed.
+/// The pause before the store reads its files again after a disk failure.
 const PAUSE: Duration = Duration::from_millis(250);
-/// A transaction of many rows touches more pages than SQLite keeps by default; in kibibytes.
+/// The page cache in KiB. A transaction of many rows touches more pages than SQLite keeps by default.
 const PAGE_CACHE_KIB: i64 = 32 << 10;
 
 const DOING: &str = "writing to the disk";
@@ -43,15 +43,15 @@ pub(crate) enum WriteTask {
         detail: Day,
         sums: Day,
     },
-    /// The files are gone: save what can still be read.
+    /// Saves what can still be read, because the files are lost.
     Rescue,
-    /// The lines of the trail are lost: write them again.
+    /// Writes the lost lines of the trail again.
     Trail,
-    /// The secrets that the keys of orders are hashed under.
+    /// Stores the secrets under which the keys of orders are hashed.
     NoteSecrets(Vec<u8>),
 }
 
-/// A commit, written down by the caller's own thread: the writer has enough to do.
+/// A commit, encoded on the caller's own thread to save the writer's time.
 #[derive(Debug)]
 pub(crate) struct OrderWrite {
     pub(crate) expected: Version,
@@ -59,7 +59,7 @@ pub(crate) struct OrderWrite {
     pub(crate) counters: Counters,
     pub(crate) at: Timestamp,
     pub(crate) record: Vec<u8>,
-    /// If they will certainly be needed.
+    /// The encoded terms, if they will certainly be needed.
     pub(crate) terms: Option<Vec<u8>>,
 }
 
@@ -70,7 +70,7 @@ impl OrderWrite {
     }
 }
 
-/// A taker wants an answer from a stock. Only the writer can say which one.
+/// A request for an answer from a stock. Only the writer can select the answer.
 #[derive(Debug)]
 pub(crate) struct TakeWork {
     pub(crate) target: Target,
@@ -95,14 +95,14 @@ pub(crate) enum WriteResult {
 
 pub(crate) struct EmbeddedWriter {
     shared: Arc<EmbeddedShared>,
-    /// None while it is not known what is on the disk.
+    /// The connection, or `None` while it is not known what is on the disk.
     conn: Option<Connection>,
     pub(crate) last_version: u64,
     pub(crate) next_id: i64,
 }
 
 impl EmbeddedWriter {
-    /// Everything that the database holds, and a writer to go on from there.
+    /// Reads everything in the database, and prepares the writer.
     pub(crate) fn open(home: &crate::home::StoreHome) -> Result<(Connection, ScanResult), rusqlite::Error> {
         let conn = home.connect()?;
         conn.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
@@ -119,7 +119,7 @@ impl EmbeddedWriter {
         Self { shared, conn: Some(conn), last_version, next_id }
     }
 
-    /// Writes until the store closes.
+    /// Writes batches until the store closes.
     pub(crate) fn run(mut self) {
         loop {
             let timeout = self.conn.is_none().then_some(PAUSE);
@@ -151,7 +151,7 @@ impl EmbeddedWriter {
         }
     }
 
-    /// The answers are late enough as they are; this is not in their way.
+    /// Work that is done after the answers were sent, so that it does not delay them.
     fn after(&mut self) {
         let Some(conn) = &self.conn else { return };
         let mut done = self.shared.wal.restart_if_wanted(conn);
@@ -228,7 +228,7 @@ impl EmbeddedWriter {
         }
     }
 
-    /// Trusts nothing in memory any more, unless it is certain that nothing was written.
+    /// Drops everything in memory, unless nothing was written for certain.
     fn give_up(&mut self, failure: &EmbeddedError) {
         // What can still be read is read through this connection, and no other can be made.
         if self.shared.check_files().is_err() {
@@ -260,7 +260,7 @@ impl EmbeddedWriter {
     }
 }
 
-/// What went wrong, and with which of the changes, if it was one of them.
+/// The failure, and the change that caused it, if it was one.
 pub(crate) struct WriteFailure {
     pub(crate) at: Option<usize>,
     pub(crate) failure: EmbeddedError,
@@ -272,7 +272,7 @@ impl From<rusqlite::Error> for WriteFailure {
     }
 }
 
-/// All of it or nothing, and durable when it returns.
+/// Runs a transaction. All of it or nothing is written, and it is durable when this returns.
 pub(crate) fn transaction<T>(
     conn: &Connection,
     body: impl FnOnce() -> Result<T, WriteFailure>,

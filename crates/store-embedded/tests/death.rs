@@ -1,5 +1,5 @@
-//! Processes that are killed, refused, or out of disk space. It is a test binary of its own, and its tests take
-//! turns, because a child that is being born still holds the locks of its parent.
+//! Tests with child processes that are killed, refused, or out of disk space. It is a separate test binary whose
+//! tests run in turn, because a child that is just starting still holds the locks of its parent.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::print_stdout, reason = "a child tells its parent what it did")]
@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Tells a child where its store is.
+/// The variable that names the store to a child.
 const DIR: &str = "QUITTANCE_TEST_STORE";
 const ROUND: &str = "QUITTANCE_TEST_ROUND";
 
@@ -32,7 +32,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     drive(Duration::from_secs(60), future)
 }
 
-/// This very test, in a process of its own.
+/// Runs this test in a child process.
 fn child(command: &mut Command, test: &str, dir: &Path) {
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(DIR, dir);
 }
@@ -41,12 +41,12 @@ fn this() -> PathBuf {
     std::env::current_exe().unwrap()
 }
 
-/// Where the store is, if this is the child.
+/// The store of the child, or `None` in the parent.
 fn store_of_child() -> Option<PathBuf> {
     std::env::var_os(DIR).map(PathBuf::from)
 }
 
-/// A life in four steps, under a name.
+/// Four steps of the life of an order.
 fn steps(name: &str) -> [Arc<Order>; 4] {
     let queued = samples::queued(name, START);
     let make = [samples::submitting, samples::solving, samples::solved];
@@ -58,7 +58,7 @@ fn steps(name: &str) -> [Arc<Order>; 4] {
 
 const CALLERS: usize = 8;
 
-/// Writes until it is killed, and says of each write when it was acknowledged.
+/// Writes until the process is killed, and prints each acknowledgement.
 fn write_for_ever(dir: &Path, round: &str) -> ! {
     let store = EmbeddedStore::open(dir).unwrap();
     let counters = Counters { asked: 1, ..Counters::default() };
@@ -90,7 +90,7 @@ struct Ack {
 }
 
 impl Ack {
-    /// The last line may be cut off in the middle.
+    /// Reads a line, of which the last one may be cut off.
     fn read(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("ack ")?.split(' ');
         let (name, step, version) = (words.next()?, words.next()?, words.next()?);
@@ -98,7 +98,7 @@ impl Ack {
     }
 }
 
-/// Lets a child write, kills it after so many lines, and gives back all that it acknowledged.
+/// Lets a child write, kills it after `lines` lines, and returns all that it acknowledged.
 fn kill_after(lines: usize, dir: &Path, round: usize, test: &str) -> Vec<Ack> {
     let mut command = Command::new(this());
     child(&mut command, test, dir);
@@ -200,7 +200,7 @@ fn a_second_process_learns_which_process_has_the_store_and_what_to_do() {
     assert!(run().contains("opened: Ok"), "it is free again");
 }
 
-/// Root may write anywhere, so the child runs as a user without rights.
+/// Runs the child as a user without rights, because root can write everywhere.
 fn as_another_user(dir: &Path, test: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -258,7 +258,7 @@ fn a_directory_that_cannot_be_written_is_refused_with_its_name_and_nothing_is_lo
     assert_eq!(now(store.load(&order.key)).unwrap().unwrap().order, order);
 }
 
-/// So large that a few of them fill the disk that the child has.
+/// A large order: a few of them fill the disk of the child.
 fn bulky(n: usize) -> Arc<Order> {
     let draft = samples::draft("https://example.com/wall").with("picture", vec![7; 30_000]);
     SampleOrder::placed(&format!("bulky {n}"), draft, &samples::riddle(), START).order
@@ -268,7 +268,7 @@ fn place(store: &EmbeddedStore, order: &Arc<Order>) -> Result<Commit, StoreError
     now(store.commit(Version::ABSENT, order, &Counters { asked: 1, ..Counters::default() }, START))
 }
 
-/// The kernel refuses to let any file grow beyond a size, as a full disk does, until there is room again.
+/// Limits the file size, as a full disk does, and later raises the limit again.
 fn live_on_a_small_disk(dir: &Path) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let mut expected: BTreeMap<Key, Arc<Order>> = BTreeMap::new();

@@ -1,16 +1,16 @@
-//! What the indices still know of the orders when the files no longer tell.
+//! What the indices still know about the orders when the files are lost.
 
 use super::{OrderIndex, prefix};
 use crate::row::{EmbeddedMarks, StoredOrder};
 use quittance_lifecycle::Key;
 
 impl OrderIndex {
-    /// The rows of all orders that can be read, as far as is known.
+    /// The rows of all orders that were readable.
     pub(crate) fn ids(&self) -> Vec<i64> {
         self.lists.keys.iter().map(|(_, id)| *id).collect()
     }
 
-    /// Whether an order that was read from its row is the one that was written there last, as far as the indices tell.
+    /// Whether an order that was read from its row agrees with the indices, so that it is the last version.
     pub(crate) fn agrees(&self, stored_order: &StoredOrder) -> bool {
         let order = &stored_order.versioned.order;
         let has_timer = |due| {
@@ -21,7 +21,7 @@ impl OrderIndex {
             && EmbeddedMarks::of(order).due.is_none_or(has_timer)
     }
 
-    /// The orders that wait for a moment, and those that cannot be read, with their rows.
+    /// The orders with a timer, and those that cannot be read, with their rows.
     pub(crate) fn awaited(&self) -> Vec<(Key, i64)> {
         let timers = self.timers.iter().map(|((_, key), id)| (*key, *id));
         let broken = self.broken.keys().map(|key| (*key, 0));

@@ -1,4 +1,4 @@
-//! Every promise of a store, each on a fresh one.
+//! Runs every promise of the suite, each on a fresh store.
 
 use super::{NO_CACHE, now};
 use quittance_ports::conformance::{Promise, Relay};

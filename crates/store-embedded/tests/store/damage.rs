@@ -1,5 +1,5 @@
-//! Disks forget, crashes leave halves behind, and people open the wrong file. A record that cannot be read is
-//! reported and set aside, and nothing else stops.
+//! Tests of damaged records, half-written files and wrong files. An unreadable record is reported and set aside, and
+//! nothing else stops.
 
 use super::{NO_CACHE, commit, create, now, write};
 use quittance_lifecycle::{Counters, Key, Order};
@@ -15,7 +15,7 @@ fn sql(dir: &Path, statements: &str) {
     Connection::open(dir.join(DATABASE)).unwrap().execute_batch(statements).unwrap();
 }
 
-/// Lets a column be NULL that must not be.
+/// Lets a NOT NULL column be NULL.
 fn allow_null(dir: &Path, column: &str) {
     let edit = format!(
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '{column} NOT NULL', '{column}');"
@@ -23,7 +23,7 @@ fn allow_null(dir: &Path, column: &str) {
     sql(dir, &edit);
 }
 
-/// The row of the first order, as SQL has it.
+/// The SQL condition for the row of the first order.
 const FIRST: &str = "WHERE id = (SELECT min(id) FROM order_records)";
 
 struct DamageScene {
@@ -34,7 +34,7 @@ struct DamageScene {
 }
 
 impl DamageScene {
-    /// Some orders that are due, and one among them that is about to rot.
+    /// Some due orders, and one that will be damaged.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(dir.path()).unwrap();
@@ -49,7 +49,7 @@ impl DamageScene {
         EmbeddedStore::open_with(self.dir.path(), &NO_CACHE).unwrap()
     }
 
-    /// Everything that is promised about a store with one rotten record.
+    /// Checks every promise about a store with one damaged record.
     fn check(&self, store: &EmbeddedStore) {
         let key = self.rotten.key;
         let is_corrupt =
@@ -86,7 +86,7 @@ impl DamageScene {
         assert_eq!(now(store.purge(quittance_lifecycle::Timestamp::MAX, 100)).unwrap(), 0);
     }
 
-    /// Everything that is promised about a rotten record that a person has given up.
+    /// Checks every promise about a damaged record that an operator has discarded.
     fn check_discard(&self, store: &EmbeddedStore, key: &Key) {
         assert!(now(store.discard(key)).unwrap());
         assert_eq!(store.unreadable(), [], "under no key is anything left of it");
@@ -103,7 +103,7 @@ impl DamageScene {
         self.check_gone(store, 1);
     }
 
-    /// Only those are there that can be read: the others, and so many more.
+    /// Checks that only readable orders are listed: the other orders and `more`.
     fn check_gone(&self, store: &EmbeddedStore, more: usize) {
         let all = self.others.len() + more;
         for (which, visible) in [(Which::ALL, all), (Which::OPEN, all), (Which::DEAD, 0)] {
@@ -118,7 +118,7 @@ impl DamageScene {
 }
 
 trait OrderOf {
-    /// This step of another order.
+    /// This sample with the key and the terms of `other`.
     fn order_of(&self, other: &Versioned) -> Arc<Order>;
 }
 
@@ -175,7 +175,7 @@ fn a_record_that_is_no_text_is_reported_and_set_aside() {
     rot(&format!("UPDATE order_records SET record = x'00ff' {FIRST}"));
 }
 
-/// It parses, and says that an operator must release the order, which is not true.
+/// The damaged record parses, and falsely says that an operator must release the order.
 #[test]
 fn rot_in_a_record_that_still_parses_is_reported_and_set_aside() {
     rot(&format!(
@@ -218,8 +218,7 @@ fn a_null_where_none_may_be_is_reported_and_set_aside() {
     }
 }
 
-/// A row whose key and record are both lost is reported under the number of its row, and an operator has no other
-/// name for it.
+/// If key and record of a row are lost, it is reported under the number of its row, which is its only name.
 #[test]
 fn a_row_without_a_readable_key_is_discarded_under_its_stand_in() {
     let scene = DamageScene::new();
@@ -236,7 +235,7 @@ fn a_row_without_a_readable_key_is_discarded_under_its_stand_in() {
     scene.check_gone(&scene.open(), 1);
 }
 
-/// Whichever of the two a person types, all of it is gone.
+/// An operator can use either key; all of the row is removed.
 #[test]
 fn a_row_that_is_reported_under_two_keys_is_discarded_under_either() {
     for is_own in [true, false] {
@@ -250,7 +249,7 @@ fn a_row_that_is_reported_under_two_keys_is_discarded_under_either() {
     }
 }
 
-/// The row with the last version is gone, and the counter is behind it.
+/// The row with the last version is lost, and the version counter is behind it.
 #[test]
 fn no_version_comes_back_when_the_counter_was_damaged_as_well() {
     let scene = DamageScene::new();
@@ -270,7 +269,7 @@ fn no_version_comes_back_when_the_counter_was_damaged_as_well() {
     }
 }
 
-/// Or it would be placed, and paid for, once more.
+/// Otherwise the order would be placed, and paid for, again.
 #[test]
 fn an_order_with_a_damaged_key_does_not_count_as_never_placed() {
     rot(&format!("UPDATE order_records SET key = x'00' || substr(key, 2) {FIRST}"));
@@ -285,7 +284,7 @@ fn the_record_of_one_order_in_the_row_of_another_is_reported_and_set_aside() {
     rot(&format!("{copy} {FIRST}"));
 }
 
-/// Flips one bit in the file itself, where the record of the rotten order says its name.
+/// Flips one bit in the file, in the name inside the damaged record.
 #[test]
 fn a_bit_that_flips_on_the_disk_is_reported_and_set_aside() {
     let scene = DamageScene::new();
@@ -372,7 +371,8 @@ fn what_is_discarded_is_in_no_stock_and_no_list() {
     assert_eq!(now(store.load(&key)).unwrap().unwrap().order, queued);
 }
 
-/// Another program has written over what the store has in its memory: the disk is right, and no other order suffers.
+/// Another program has changed a row that the store has in memory. The row on disk counts, and no other order is
+/// affected.
 #[test]
 fn where_memory_and_disk_disagree_the_store_is_read_again() {
     let scene = DamageScene::new();
@@ -413,7 +413,7 @@ fn a_dead_letter_that_rots_is_still_listed_and_never_purged() {
     assert_eq!(page.len(), 1, "page by page as well");
 }
 
-/// What a power cut would leave: the files as they are this moment.
+/// A copy of the current files, as after a power cut.
 fn crashed(store_dir: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in [DATABASE.to_owned(), format!("{DATABASE}-wal")] {
@@ -510,7 +510,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
     assert!(error.to_string().contains("keep a copy"), "{error}");
 }
 
-/// A person holds the database in a transaction of their own, and goes for lunch.
+/// A person holds the database in an open transaction for a long time.
 #[test]
 fn a_locked_database_is_unavailable_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! What it is like to live with: many callers at once, one handle or many, large pictures, odd characters, and
-//! never two processes.
+//! Tests of daily use: many callers at once, one handle or many, large pictures, odd characters, and two processes.
 
 use super::{NO_CACHE, commit, create, now, write};
 use futures_util::future::join_all;
@@ -79,7 +78,7 @@ fn of_many_threads_one_creates_and_the_usage_say_so() {
     assert_eq!(usage.iter().map(|(_, counters)| *counters).collect::<Vec<_>>(), [sample.counters]);
 }
 
-/// Every reader sees versions grow, whether the order comes from memory or from the disk.
+/// Every reader sees versions grow, from memory and from disk.
 #[test]
 fn reads_are_never_older_than_writes_that_ended() {
     for settings in [NO_CACHE, Settings { cache_orders_max: 64, ..Settings::default() }] {
@@ -112,7 +111,7 @@ fn reads_are_never_older_than_writes_that_ended() {
     }
 }
 
-/// Two keys can begin alike, and the indices know only their beginning.
+/// Two keys can have the same prefix, and the indices store only the prefix.
 #[test]
 fn keys_that_begin_alike_are_different_orders() {
     for settings in [NO_CACHE, Settings::default()] {
@@ -176,7 +175,7 @@ fn a_large_picture_is_kept_whole_and_not_written_again_at_every_step() {
     assert_eq!(now(store.load(&order.key)).unwrap(), Some(Versioned { version, order }));
 }
 
-/// A picture can come with a new life, and go with the next.
+/// A new life of an order can add a picture, and the next can drop it.
 #[test]
 fn terms_may_grow_and_shrink_from_life_to_life() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! A log that lost its end, and files that are gone: noticed, reported, and listed by key. Nothing that was
-//! acknowledged is forgotten silently, and nothing is bought again by itself.
+//! Tests of a log that lost its end, and of lost files: the loss is noticed, reported, and listed by key. Nothing
+//! that was acknowledged is lost silently, and nothing is bought again automatically.
 
 use super::{commit, create, now, write};
 use quittance_lifecycle::{Event, Order};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const ORDERS: usize = 60;
 
-/// The files as a process that was killed leaves them.
+/// A copy of the files, as a killed process leaves them.
 fn killed(dir: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for file in fs::read_dir(dir).unwrap() {
@@ -27,7 +27,7 @@ pub(crate) fn order(n: usize) -> Arc<Order> {
     samples::queued(&format!("order {n}"), START).order
 }
 
-/// A store with so many orders, each acknowledged by itself, and its files after a kill.
+/// A store with some orders, each acknowledged by itself, and its files after a kill.
 fn crashed() -> (Vec<Arc<Order>>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
@@ -40,7 +40,7 @@ fn crashed() -> (Vec<Arc<Order>>, tempfile::TempDir) {
     (orders, copy)
 }
 
-/// Every order is there, or is reported as lost. How many are lost.
+/// Checks that every order exists or is reported as lost. Returns how many are lost.
 fn check(orders: &[Arc<Order>], dir: &Path) -> usize {
     let store = EmbeddedStore::open(dir).unwrap();
     let mut lost = 0;
@@ -195,8 +195,8 @@ fn files_that_are_deleted_or_replaced_under_it_are_an_error_at_once_and_a_copy_i
     }
 }
 
-/// A store with one order whose files or folder are lost while it is idle; gone when this returns, and what it has
-/// saved is there.
+/// Loses the files or the folder of an idle store with one order. When this returns, the store is closed and has
+/// saved its copy.
 #[expect(clippy::disallowed_methods, reason = "the store looks at its files in real time")]
 fn lose_while_idle(dir: &Path, lose: impl FnOnce(&Path)) {
     let store = EmbeddedStore::open(dir).unwrap();

@@ -1,5 +1,5 @@
-//! The embedded store through its public interface: it keeps every promise of the suite, with and without its cache, and
-//! what only it can promise is here besides.
+//! Tests of the embedded store through its public interface: every promise of the suite, with and without its cache,
+//! and its own promises.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod conformance;
@@ -19,10 +19,10 @@ use quittance_store_embedded::{EmbeddedStore, Settings};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The disk of a busy machine can take its time; what never comes is noticed all the same.
+/// Longer than the disk of a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Without space for a single order, so that every read goes to the disk.
+/// Settings with an empty cache, so that every read goes to the disk.
 const NO_CACHE: Settings = Settings { cache_orders_max: 0, cache_bytes_max: 0, waiting_max: 10_000 };
 
 fn now<T>(future: impl Future<Output = T>) -> T {

@@ -1,6 +1,6 @@
-//! Files that are emptied, cut or overwritten in place while the store is open: they keep their names, and SQLite
-//! goes on. It is noticed before the next acknowledgement, or within about a second; a copy is saved of what can
-//! still be known, and nothing is forgotten without a word.
+//! Tests of files that are emptied, cut or overwritten at run time: they keep their names, and SQLite continues to
+//! use them. The damage is noticed before the next acknowledgement, or within about a second. A copy is saved, and no
+//! order is lost silently.
 
 use super::losing::order;
 use super::{NO_CACHE, commit, create, now};
@@ -31,10 +31,10 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).unwrap().len()
 }
 
-/// What is done to the folder of an open store, and its name.
+/// A way to damage the folder of an open store, with its name.
 type OverwriteWay = (&'static str, fn(&Path));
 
-/// Ways that lose nothing which the running store does not have in memory.
+/// Ways that lose only what the running store has in memory.
 const WAYS: [OverwriteWay; 8] = [
     ("the log is emptied", |dir| truncate(&dir.join(log()), 0)),
     ("the log is cut in the middle", |dir| {
@@ -55,7 +55,7 @@ const WAYS: [OverwriteWay; 8] = [
     ("the database is overwritten", |dir| fs::write(dir.join(DATABASE), vec![b'x'; 200_000]).unwrap()),
 ];
 
-/// A store with orders, some of them in the database and the others in the log.
+/// A store with orders, some in the database and some in the log.
 fn filled(dir: &Path, settings: &Settings) -> (EmbeddedStore, Vec<Arc<Order>>) {
     let orders: Vec<_> = (0..ORDERS).map(order).collect();
     let (first, others) = orders.split_at(ORDERS / 2);
@@ -71,7 +71,7 @@ fn filled(dir: &Path, settings: &Settings) -> (EmbeddedStore, Vec<Arc<Order>>) {
     (store, orders)
 }
 
-/// Every order is there, or is reported as lost; none can be placed again. How many are there.
+/// Checks that every order exists or is reported as lost, and that none can be placed again. Returns how many exist.
 fn check(orders: &[Arc<Order>], dir: &Path, way: &str) -> usize {
     let store = EmbeddedStore::open(dir).unwrap();
     assert!(store.damage().is_some(), "{way}: it is reported after the restart");
@@ -136,14 +136,14 @@ fn files_that_are_emptied_or_overwritten_while_idle_are_noticed_within_about_a_s
     }
 }
 
-/// Overwrites a part in the middle of the log: from a page in it, so that neither its beginning nor its end is touched.
+/// Overwrites a page in the middle of the log, so that its beginning and its end stay.
 fn overwrite_the_middle(dir: &Path) {
     let log = dir.join(log());
     let middle = length(&log) / 2;
     overwrite(&log, middle, &[0xa5; 9_000]);
 }
 
-/// Trap: SQLite moves a log into the database without looking at its sums, so that a clean stop, or a second without
+/// Trap: SQLite moves a log into the database without checking its checksums, so a clean stop, or a second without
 /// writes, spread the damage.
 #[test]
 fn the_middle_of_a_log_that_is_overwritten_does_not_come_into_the_database_when_the_store_is_closed() {

@@ -1,4 +1,4 @@
-//! What a person sees who opens the running store with `sqlite3`.
+//! Tests of what `sqlite3` shows of a running store.
 
 use super::{create, now};
 use quittance_lifecycle::Counters;
@@ -82,7 +82,7 @@ fn a_record_that_is_not_json_does_not_stop_a_person_from_reading_the_others() {
     assert_eq!(ask(dir.path(), "SELECT * FROM attempts").len(), 0);
 }
 
-/// A later version may write lines that this one does not know, and an earlier one lacks some.
+/// A later version can write counters that this one does not know, and an earlier one lacks some.
 #[test]
 fn lines_of_the_usage_that_another_version_has_are_kept_and_those_that_it_lacks_are_added() {
     let dir = tempfile::tempdir().unwrap();

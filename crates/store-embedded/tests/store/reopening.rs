@@ -1,5 +1,4 @@
-//! What is closed and opened again is what it was: orders, versions, indices, usage. Only claims end with the process,
-//! for they are a courtesy.
+//! Tests that a reopened store is unchanged: orders, versions, indices, usage. Only claims end with the process.
 
 use super::{NO_CACHE, commit, create, now, write};
 use async_trait::async_trait;
@@ -14,8 +13,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// A store that is closed and opened again before every call, whenever nothing is claimed: claims would
-/// not survive it. A caller that waits does so here.
+/// A store that is reopened before every call, unless an order is claimed, because claims do not survive that. A
+/// waiting caller waits here.
 struct Restless {
     dir: PathBuf,
     settings: Settings,
@@ -31,7 +30,7 @@ struct ReopenState {
 }
 
 impl ReopenState {
-    /// Only a write ends a claim: what a taker is given again is not written.
+    /// Notes a write, which ends a claim. An answer that a claimant gets again is not written.
     fn note(&mut self, version: Version, key: &Key) {
         if version > self.last_write {
             self.last_write = version;
@@ -173,7 +172,7 @@ fn it_answers_like_the_memory_store_on_many_seeds_with_a_cache_that_is_too_small
     }
 }
 
-/// All that can be seen of a store.
+/// Everything that is visible of a store.
 fn everything(store: &EmbeddedStore) -> impl PartialEq + std::fmt::Debug + use<> {
     let list = |which| {
         let record = now(store.list(which, None, 1000)).unwrap();

@@ -1,5 +1,5 @@
-//! What leaves a stock, and the documents: durable when the call returns, one wait for the disk for many, and there
-//! again when the store is opened.
+//! Tests of taking from a stock, and of documents: durable when the call returns, one disk wait for many calls, and
+//! still there after reopening.
 
 use super::{NO_CACHE, create, now, write};
 use futures_util::future::{join, join_all};
@@ -70,7 +70,7 @@ fn takers_that_come_together_share_a_transaction_and_each_gets_another_answer() 
     assert_eq!(counted(&store), 200);
 }
 
-/// What one commit puts into a stock the next in the same transaction can take, and what it removes no taker gets.
+/// A take sees what an earlier commit of its transaction added to a stock, and not what it removed.
 #[test]
 fn takes_and_commits_that_come_together_see_each_other() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! How the usage is compacted here: in steps that others can come between, and not at all where there is nothing to do.
+//! Tests of closing old usage: in steps between which other calls run, and without writes if there is nothing to do.
 
 use super::now;
 use futures_util::future::join_all;
@@ -6,7 +6,7 @@ use quittance_lifecycle::Counters;
 use quittance_ports::{Day, Store, UsageRow};
 use quittance_store_embedded::EmbeddedStore;
 
-/// More than one transaction sums up.
+/// More sites than one transaction sums up.
 const SITES: u64 = 2500;
 
 fn line(day: u64, site: &str) -> UsageRow {
@@ -51,7 +51,7 @@ fn usage_that_are_closed_already_are_not_written() {
     assert_eq!(store.transactions(), transactions);
 }
 
-/// A sum stops where a number ends, as everywhere in the usage.
+/// A sum stops at the highest number, as everywhere in the usage.
 #[test]
 fn sums_fill_up_and_do_not_overflow() {
     let dir = tempfile::tempdir().unwrap();
