@@ -13,10 +13,10 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Ready when this returns.
+    /// Starts a cluster. It is ready when this returns.
     ///
     /// # Panics
-    /// With the tool's output, if it does not come about.
+    /// With the tool's output, if the cluster does not start.
     #[must_use]
     pub fn start() -> Self {
         // Each talks to the others on a second port, the first and ten thousand.
@@ -37,7 +37,7 @@ impl RedisCluster {
         self.ready();
     }
 
-    /// Until all of them know that all slots are served.
+    /// Waits until all nodes know that all slots are served.
     fn ready(&self) {
         let is_ready = |node: &Redis| node.command(&["cluster", "info"]).contains("cluster_state:ok");
         let ready = until(|| self.nodes.iter().all(is_ready).then_some(()));
@@ -49,22 +49,24 @@ impl RedisCluster {
         self.nodes.iter().map(Redis::url).collect()
     }
 
+    /// The node with this number.
+    ///
     /// # Panics
-    /// If there are not so many.
+    /// If there is no such node.
     #[must_use]
     pub fn node(&self, n: usize) -> &Redis {
         &self.nodes[n]
     }
 
-    /// SIGKILL to all of them.
+    /// Kills all nodes with SIGKILL.
     pub fn kill(&mut self) {
         self.nodes.iter_mut().for_each(Redis::kill);
     }
 
-    /// All of them; ready when this returns.
+    /// Starts all nodes again. They are ready when this returns.
     ///
     /// # Panics
-    /// With the tool's output, if it does not come about.
+    /// With the tool's output, if the cluster does not start.
     pub fn start_again(&mut self) {
         self.nodes.iter_mut().for_each(Redis::start_again);
         self.ready();

@@ -1,6 +1,6 @@
-//! A guardian is a small shell that runs one server and holds its directory. It reads from a pipe whose other end
-//! only we hold: when that closes, because the owner was dropped or because our process was killed with -9, it ends
-//! the server and removes the directory.
+//! A guardian is a small shell process that runs one server and owns its directory. It reads from a pipe whose other
+//! end only this process holds. When that end closes, because the owner was dropped or this process was killed, the
+//! guardian stops the server and removes the directory.
 
 use crate::port::free_port;
 use crate::proc::{children, is_alive, signal};
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const SCRIPT: &str = include_str!("guardian.sh");
-/// A log is shown from here to its end.
+/// How many bytes at the end of a log are shown.
 const LOG_SHOWN: usize = 4_000;
 
-/// A directory for a server that is not yet there, owned by the user that runs it.
+/// A directory for a server that does not run yet, owned by the user that will run it.
 #[derive(Debug)]
 pub(crate) struct ServerHome {
     pub(crate) dir: PathBuf,
@@ -36,7 +36,7 @@ impl ServerHome {
         Self { dir, user }
     }
 
-    /// A command that runs as the directory's owner, in it.
+    /// A command that runs in the directory, as its owner.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.dir).stdin(Stdio::null());
@@ -46,7 +46,7 @@ impl ServerHome {
         command
     }
 
-    /// Leaves it to a guardian process, which runs this command on request, and ends it with this signal.
+    /// Hands the directory to a guardian process, which runs this command on request and stops it with this signal.
     pub(crate) fn guarded(self, last: &str, command: impl IntoIterator<Item = OsString>) -> Guardian {
         let mut guardian = self.command(Path::new("/bin/sh"));
         guardian.args(["-c", SCRIPT, "guardian"]).arg(&self.dir).arg(last).args(command);
@@ -59,11 +59,10 @@ impl ServerHome {
     }
 }
 
-/// How many ports are tried: another process may take one between the moment it is found free and the moment it is
-/// used.
+/// How many ports are tried: another process can take a port that was found free.
 const STARTS_MAX: u32 = 5;
 
-/// A server on a free port, ready when this returns.
+/// Starts a server on a free port. It is ready when this returns.
 pub(crate) fn started(
     name: &str,
     prepare: impl Fn(u16) -> Guardian,
@@ -95,7 +94,7 @@ pub(crate) struct Guardian {
 }
 
 impl Guardian {
-    /// Starts the server; ready or not, when this returns it has a number.
+    /// Starts the server. When this returns, it has a process id, but may not be ready.
     pub(crate) fn start(&mut self) {
         let orders = self.orders.as_mut().expect("it is open until the end");
         orders.write_all(b"start\n").expect("a guardian listens");
@@ -117,10 +116,10 @@ impl Guardian {
         String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_SHOWN)..]).into_owned()
     }
 
-    /// Waits until the server can be used.
+    /// Waits until the server is ready.
     ///
     /// # Errors
-    /// Its log, if it ended or never got ready.
+    /// The server's log, if it ended or did not get ready.
     pub(crate) fn ready(&self, is_ready: impl Fn(&Self) -> bool) -> Result<(), String> {
         let outcome = until(|| match is_alive(self.pid) {
             true => is_ready(self).then_some(true),
@@ -129,7 +128,7 @@ impl Guardian {
         if outcome == Some(true) { Ok(()) } else { Err(self.log()) }
     }
 
-    /// SIGKILL to it and all its children, and gone when this returns.
+    /// Kills the server and all its children with SIGKILL. They are gone when this returns.
     pub(crate) fn kill(&mut self) {
         // Stopped, it has no more children while they are counted.
         signal(self.pid, Signal::STOP);

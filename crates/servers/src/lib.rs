@@ -1,7 +1,6 @@
-//! Redis, PostgreSQL and PgBouncer for tests: each in a temporary directory, on a private port of loopback, with ways
-//! to break it on purpose. A server goes when its owner is dropped, and when the process that started it is gone,
-//! however that ended. Whatever goes wrong here is a panic that shows the server's log: a test can do nothing else
-//! about it.
+//! Redis, PostgreSQL and PgBouncer for tests: each in a temporary directory, on a private loopback port, with ways to
+//! break it on purpose. A server stops when its owner is dropped, and when the process that started it ends in any
+//! way. Every failure here is a panic with the server's log.
 #![forbid(unsafe_code)]
 
 mod cluster;

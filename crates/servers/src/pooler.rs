@@ -1,5 +1,5 @@
-//! PgBouncer in transaction mode in front of a PostgreSQL: no two statements outside a transaction need meet the same
-//! session.
+//! PgBouncer in transaction mode in front of a PostgreSQL: two statements outside a transaction can use different
+//! sessions.
 
 use crate::guardian::{Guardian, ServerHome, started};
 use crate::postgres::Postgres;
@@ -16,8 +16,10 @@ pub struct Pooler {
 }
 
 impl Pooler {
+    /// Starts PgBouncer in front of this server. It is ready when this returns.
+    ///
     /// # Panics
-    /// With its log, if it does not start.
+    /// With the log, if PgBouncer does not start.
     #[must_use]
     pub fn start(postgres: &Postgres) -> Self {
         let prepare = |port| {
@@ -40,21 +42,21 @@ impl Pooler {
         self.port
     }
 
-    /// The server's own.
+    /// The process id of PgBouncer.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.guardian.pid()
     }
 
-    /// SIGKILL, and gone when this returns.
+    /// Kills PgBouncer with SIGKILL. It is gone when this returns.
     pub fn kill(&mut self) {
         self.guardian.kill();
     }
 
-    /// On the same port; ready when this returns.
+    /// Starts PgBouncer again on the same port. It is ready when this returns.
     ///
     /// # Panics
-    /// With its log, if it does not start.
+    /// With the log, if PgBouncer does not start.
     pub fn start_again(&mut self) {
         self.guardian.start();
         if let Err(log) = self.guardian.ready(|_| listens(self.port)) {
@@ -62,7 +64,7 @@ impl Pooler {
         }
     }
 
-    /// SIGSTOP: a client is connected, and gets no reply.
+    /// Stops PgBouncer with SIGSTOP: clients stay connected and get no reply.
     pub fn pause(&self) {
         self.guardian.pause();
     }

@@ -1,5 +1,5 @@
-//! Private ports. They lie below the range from which systems take the ports of outgoing calls, so that none of those
-//! sits on ours when a killed server comes back to it.
+//! Private ports. They are below the range that systems use for outgoing connections, so that no outgoing connection
+//! takes the port of a killed server before it restarts.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 const PORTS_FROM: u16 = 10_000;
 const PORTS: u16 = 10_000;
 
-/// A free port on loopback that is given out once in this process. Another process may be quicker to take it: the
-/// servers here then try the next one.
+/// A free loopback port, returned once in this process. Another process can still take it; the servers here then try
+/// the next one.
 ///
 /// # Panics
 /// If all ports are taken.

@@ -1,4 +1,4 @@
-//! One PostgreSQL server with a database and a superuser, both called `quittance`, whom it trusts on loopback.
+//! A PostgreSQL server with a database and a superuser, both called `quittance`. It needs no password on loopback.
 
 use crate::guardian::{Guardian, ServerHome, started};
 use crate::program::{User, beside, program};
@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 const NAME: &str = "quittance";
-/// Within the server's directory.
+/// The data directory within the server's directory.
 const BASE: &str = "base";
-/// Quick to start and small; as durable as it is by default, because that is what tests are about.
+/// Settings for a quick and small server. Its durability is the default, because tests need it.
 const SETTINGS: [&str; 9] = [
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
@@ -36,10 +36,10 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// With these settings besides its own: `Postgres::start(&["max_connections=20"])`.
+    /// Starts a server with additional settings: `Postgres::start(&["max_connections=20"])`.
     ///
     /// # Panics
-    /// With its log, if it does not start.
+    /// With the log, if the server does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
         let prepare = |port| {
@@ -63,16 +63,16 @@ impl Postgres {
         self.port
     }
 
-    /// The postmaster's.
+    /// The process id of the postmaster.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.guardian.pid()
     }
 
-    /// What `psql -AtX` says to these statements, each in a transaction of its own.
+    /// Runs statements with `psql -AtX`, each in its own transaction, and returns the output.
     ///
     /// # Panics
-    /// With what it says if one of them fails.
+    /// With the output, if a statement fails.
     pub fn sql(&self, statements: &str) -> String {
         for _ in 0..DEADLOCKS_MAX {
             match self.psql(statements) {
@@ -100,15 +100,15 @@ impl Postgres {
         Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
     }
 
-    /// SIGKILL to the server and all its processes, and gone when this returns.
+    /// Kills the server and all its processes with SIGKILL. They are gone when this returns.
     pub fn kill(&mut self) {
         self.guardian.kill();
     }
 
-    /// On the same port, with what it left in its directory; ready when this returns.
+    /// Starts the server again on the same port with the same files. It is ready when this returns.
     ///
     /// # Panics
-    /// With its log, if it does not start.
+    /// With the log, if the server does not start.
     pub fn start_again(&mut self) {
         self.guardian.start();
         if let Err(log) = self.guardian.ready(is_ready) {
@@ -116,7 +116,7 @@ impl Postgres {
         }
     }
 
-    /// SIGSTOP to the server and all its processes: a client is connected, and gets no reply.
+    /// Stops the server and all its processes with SIGSTOP: clients stay connected and get no reply.
     pub fn pause(&self) {
         self.guardian.pause();
     }
@@ -139,14 +139,14 @@ fn command(base: &Path, port: u16, settings: &[&str]) -> Vec<OsString> {
     command
 }
 
-/// Its file says so, and the file is not one that a killed server left behind.
+/// Whether the server's file says that it is ready. The file of an earlier, killed server does not count.
 fn is_ready(guardian: &Guardian) -> bool {
     let file = fs::read_to_string(guardian.dir().join(BASE).join("postmaster.pid")).unwrap_or_default();
     let is_its = file.lines().next().and_then(|pid| pid.trim().parse().ok()) == Some(guardian.pid());
     is_its && file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
 }
 
-/// A server's files as they are before its first start; to make them takes seconds, to copy them does not.
+/// The files of a new server. Making them takes seconds, copying them does not.
 fn template() -> PathBuf {
     static TEMPLATE: OnceLock<Guardian> = OnceLock::new();
     let guardian = TEMPLATE.get_or_init(|| {
@@ -170,10 +170,10 @@ fn template() -> PathBuf {
     guardian.dir().join(BASE)
 }
 
-/// One for all tests of a process; started on first use, gone with the process.
+/// A server for all tests of a process. It starts on first use and stops with the process.
 ///
 /// # Panics
-/// With its log, if it does not start.
+/// With the log, if the server does not start.
 pub fn shared_postgres() -> &'static Postgres {
     static SHARED: OnceLock<Postgres> = OnceLock::new();
     SHARED.get_or_init(|| Postgres::start(&[]))

@@ -1,4 +1,4 @@
-//! What the system says about processes that are not our children: whether they live, and who theirs are.
+//! Information about processes that are not our children: whether they live, and their children.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -10,7 +10,7 @@ struct ProcessEntry {
     threads: u32,
 }
 
-/// What is known of a process, unless it is gone.
+/// The state of a process, or `None` if it is gone.
 fn entry(pid: u32) -> Option<ProcessEntry> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name, in parentheses, may hold anything.
@@ -19,7 +19,7 @@ fn entry(pid: u32) -> Option<ProcessEntry> {
     Some(ProcessEntry { state, parent, threads: fields.nth(15)?.parse().ok()? })
 }
 
-/// A zombie counts as gone, unless one of its threads still holds what it had open.
+/// Whether a process lives. A zombie counts as gone, unless one of its threads still holds open files.
 pub(crate) fn is_alive(pid: u32) -> bool {
     entry(pid).is_some_and(|entry| !matches!(entry.state.as_str(), "Z" | "X") || entry.threads > 1)
 }
@@ -30,7 +30,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
     pids.filter(|child| entry(*child).is_some_and(|entry| entry.parent == pid)).collect()
 }
 
-/// A process that is gone already needs no signal.
+/// Sends a signal. A process that is gone is ignored.
 pub(crate) fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the system gave this number");
     _ = kill_process(pid, signal);

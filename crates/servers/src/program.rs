@@ -1,5 +1,5 @@
-//! Where the programs are, and who may run them: PostgreSQL and PgBouncer refuse root, so on a machine where we are
-//! root they run as the user that their packages make.
+//! Finds the programs, and the users that run them. PostgreSQL and PgBouncer refuse root, so for root they run as the
+//! user of their packages.
 
 use rustix::process::geteuid;
 use std::env;
@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const POSTGRES_USER: &str = "postgres";
-/// Where Debian and its children keep one folder per version.
+/// Where Debian and derived systems keep one folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
-/// A user's PATH often leaves out what only root needs.
+/// Directories that a user's PATH often lacks.
 const MORE_PATHS: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
 
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Who runs what refuses root; none if we are not root, and may run it ourselves.
+    /// The user for programs that refuse root, or `None` if this process is not root.
     pub(crate) fn not_root() -> Option<Self> {
         if !geteuid().is_root() {
             return None;
@@ -53,14 +53,14 @@ fn of_postgres(name: &str) -> Option<PathBuf> {
     entry.max().map(|(_, program)| program)
 }
 
-/// The program of this name.
+/// The path of a program.
 pub(crate) fn program(name: &str) -> PathBuf {
     on_path(name)
         .or_else(|| of_postgres(name))
         .unwrap_or_else(|| panic!("{name} is not there: run scripts/servers, which installs it"))
 }
 
-/// Beside another one, so that both are of one version.
+/// A program in the folder of another one, so that both have one version.
 pub(crate) fn beside(known: &Path, name: &str) -> PathBuf {
     let real = known.canonicalize().unwrap_or_else(|_| known.to_owned());
     let entry = real.parent().map(|place| place.join(name)).filter(|program| program.is_file());

@@ -1,4 +1,4 @@
-//! One Redis server.
+//! A Redis server.
 
 use crate::guardian::{Guardian, ServerHome, started};
 use crate::program::program;
@@ -19,10 +19,11 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// With these arguments besides its own: `Redis::start(&["--appendonly", "yes"])`. It takes no snapshots by itself.
+    /// Starts a server with additional arguments: `Redis::start(&["--appendonly", "yes"])`. It takes no snapshots by
+    /// itself.
     ///
     /// # Panics
-    /// With its log, if it does not start.
+    /// With the log, if the server does not start.
     #[must_use]
     pub fn start(args: &[&str]) -> Self {
         Self::launch(|port, dir| {
@@ -33,7 +34,7 @@ impl Redis {
         })
     }
 
-    /// With arguments that follow from its port and its directory.
+    /// Starts a server with arguments that depend on its port and directory.
     pub(crate) fn launch(args: impl Fn(u16, &Path) -> Vec<OsString>) -> Self {
         let prepare = |port| {
             let home = ServerHome::new(None);
@@ -55,13 +56,13 @@ impl Redis {
         self.port
     }
 
-    /// The server's own.
+    /// The process id of the server.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.guardian.pid()
     }
 
-    /// What `redis-cli` says to this command.
+    /// Runs a command with `redis-cli` and returns the output.
     ///
     /// # Panics
     /// If there is no `redis-cli`.
@@ -73,15 +74,15 @@ impl Redis {
         String::from_utf8_lossy(&text).trim().to_owned()
     }
 
-    /// SIGKILL, and gone when this returns.
+    /// Kills the server with SIGKILL. It is gone when this returns.
     pub fn kill(&mut self) {
         self.guardian.kill();
     }
 
-    /// On the same port, with what it left in its directory; ready when this returns.
+    /// Starts the server again on the same port with the same files. It is ready when this returns.
     ///
     /// # Panics
-    /// With its log, if it does not start.
+    /// With the log, if the server does not start.
     pub fn start_again(&mut self) {
         self.guardian.start();
         if let Err(log) = self.guardian.ready(|_| answers(self.port)) {
@@ -89,7 +90,7 @@ impl Redis {
         }
     }
 
-    /// SIGSTOP: a client is connected, and gets no reply.
+    /// Stops the server with SIGSTOP: clients stay connected and get no reply.
     pub fn pause(&self) {
         self.guardian.pause();
     }
@@ -99,7 +100,7 @@ impl Redis {
     }
 }
 
-/// It has read what it holds and takes commands.
+/// Whether the server has loaded its data and accepts commands.
 fn answers(port: u16) -> bool {
     let ping = || -> Option<bool> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
@@ -112,10 +113,11 @@ fn answers(port: u16) -> bool {
     ping().unwrap_or(false)
 }
 
-/// One for all tests of a process, as durable as Redis can be; started on first use, gone with the process.
+/// A server for all tests of a process, with the most durable settings of Redis. It starts on first use and stops
+/// with the process.
 ///
 /// # Panics
-/// With its log, if it does not start.
+/// With the log, if the server does not start.
 pub fn shared_redis() -> &'static Redis {
     static SHARED: OnceLock<Redis> = OnceLock::new();
     SHARED.get_or_init(|| Redis::start(&["--appendonly", "yes", "--appendfsync", "always"]))

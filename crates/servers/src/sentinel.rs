@@ -1,5 +1,5 @@
-//! A Redis master with one replica, and a sentinel that makes the replica master within a second or two when the master
-//! is gone. The master's name is `main`.
+//! A Redis master with one replica and a sentinel. If the master is gone, the sentinel promotes the replica within a
+//! second or two. The master's name is `main`.
 
 use crate::redis::Redis;
 use crate::until::until;
@@ -24,10 +24,10 @@ pub struct Sentinel {
 }
 
 impl Sentinel {
-    /// Ready when this returns: the sentinel knows both, and the replica has what the master has.
+    /// Starts the servers. When this returns, the sentinel knows both, and the replica has the data of the master.
     ///
     /// # Panics
-    /// With its log, if one of them does not start.
+    /// With the log, if a server does not start.
     #[must_use]
     pub fn start() -> Self {
         let master = Redis::start(&QUICK);
@@ -60,32 +60,32 @@ impl Sentinel {
         self.sentinel.url()
     }
 
-    /// The one that was master at first.
+    /// The first master.
     #[must_use]
     pub fn master(&self) -> &Redis {
         &self.master
     }
 
-    /// The one that was replica at first.
+    /// The first replica.
     #[must_use]
     pub fn replica(&self) -> &Redis {
         &self.replica
     }
 
-    /// SIGKILL to the first master; the sentinel and the replica go on.
+    /// Kills the first master with SIGKILL. Sentinel and replica keep running.
     pub fn kill(&mut self) {
         self.master.kill();
     }
 
-    /// The first master, which finds that it is replica now.
+    /// Starts the first master again. It becomes a replica.
     ///
     /// # Panics
-    /// With its log, if it does not start.
+    /// With the log, if it does not start.
     pub fn start_again(&mut self) {
         self.master.start_again();
     }
 
-    /// Stops the first master.
+    /// Stops the first master with SIGSTOP.
     pub fn pause(&self) {
         self.master.pause();
     }

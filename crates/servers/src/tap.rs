@@ -1,4 +1,4 @@
-//! A relay in front of a port, to be cut and repaired: what a pulled cable looks like from both ends.
+//! A relay in front of a port that can be cut and repaired. Both ends see the same as with a pulled cable.
 
 use crate::port::free_port;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Both ends of each connection that it relays, by a number.
+/// Both ends of each relayed connection, by a number.
 #[derive(Debug, Default)]
 struct TapLines {
     next: u64,
@@ -26,7 +26,7 @@ impl TapShared {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hangs up at both ends.
+    /// Closes both ends of a connection.
     fn hang_up(&self, number: u64) {
         let ends = self.lines().open.remove(&number);
         ends.iter().flatten().for_each(|end| _ = end.shutdown(Shutdown::Both));
@@ -42,10 +42,10 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Relays to this port of loopback.
+    /// Starts a relay to this loopback port.
     ///
     /// # Panics
-    /// If it cannot listen.
+    /// If the relay cannot listen.
     #[must_use]
     pub fn in_front_of(port: u16) -> Self {
         let tap = Self {
@@ -66,7 +66,7 @@ impl Tap {
     /// Drops all connections and refuses new ones.
     ///
     /// # Panics
-    /// If its thread did.
+    /// If the relay's thread has panicked.
     pub fn cut(&self) {
         self.shared.is_cut.store(true, Ordering::SeqCst);
         let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -79,10 +79,10 @@ impl Tap {
         open.into_iter().for_each(|number| self.shared.hang_up(number));
     }
 
-    /// Takes connections again.
+    /// Accepts connections again.
     ///
     /// # Panics
-    /// If it cannot listen.
+    /// If the relay cannot listen.
     pub fn repair(&self) {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         if listening.is_some() {

@@ -1,10 +1,10 @@
-//! The one clock of this crate and its one way to wait: for something that can be seen, with a limit that only a broken
+//! The one clock and the one way to wait in this crate: for a visible condition, with a limit that only a broken
 //! server reaches.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than a server may need on a machine that is busy with something else.
+/// Longer than a server needs on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -13,7 +13,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Looks until there is something to see; nothing, if that takes for ever.
+/// Calls `look` until it returns a value, or returns `None` after a long time.
 pub(crate) fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let end = now() + LONG;
     loop {

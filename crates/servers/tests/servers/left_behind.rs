@@ -1,4 +1,4 @@
-//! Nothing stays behind: no process, no directory.
+//! Tests that no process and no directory stays behind.
 
 use crate::until;
 use quittance_servers::{Pooler, Postgres, Redis};
@@ -33,7 +33,7 @@ fn a_server_that_is_dropped_is_gone_and_its_directory_with_it() {
     }
 }
 
-/// Starts servers, says which, and waits until it is killed.
+/// Starts servers, prints which, and waits until the process is killed.
 fn start_and_wait() {
     let (postgres, paused, redis) = (Postgres::start(&[]), Postgres::start(&[]), Redis::start(&[]));
     paused.pause();

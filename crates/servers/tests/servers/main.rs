@@ -1,5 +1,5 @@
-//! Each server starts, answers, breaks and recovers as its name says, and nothing of it stays behind: not when it is
-//! dropped, and not when its parent is killed with -9.
+//! Tests that each server starts, answers, breaks and recovers, and that nothing of it stays behind: neither after a
+//! drop nor after its parent was killed.
 
 mod left_behind;
 mod postgres;
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
-/// As long as one waits to see that nothing comes.
+/// How long a test waits to see that no reply comes.
 const SILENCE: Duration = Duration::from_millis(300);
 
 #[expect(clippy::disallowed_methods, reason = "these tests watch real processes")]

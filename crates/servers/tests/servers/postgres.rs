@@ -1,4 +1,4 @@
-//! PostgreSQL alone, and behind a pooler.
+//! Tests of PostgreSQL, alone and behind a pooler.
 
 use crate::{SILENCE, now};
 use quittance_servers::{Pooler, Postgres, shared_postgres};

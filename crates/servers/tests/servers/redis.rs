@@ -1,4 +1,4 @@
-//! Redis alone, as a cluster, and behind a sentinel.
+//! Tests of Redis: alone, as a cluster, and behind a sentinel.
 
 use crate::{SILENCE, until};
 use quittance_servers::{Redis, RedisCluster, Sentinel, shared_redis};

@@ -1,4 +1,4 @@
-//! The relay that can be cut.
+//! Tests of the relay that can be cut.
 
 use quittance_servers::{Redis, Tap, free_port};
 use std::io::{Read, Write};
