@@ -1,4 +1,4 @@
-//! What the settings of Redis promise, and what they cost: each finding says which promise is weaker, and what to set.
+//! Checks the settings of Redis for `doctor`: each finding says which promise is weaker, and what to set.
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
@@ -7,7 +7,7 @@ use quittance_ports::{Finding, Verdict};
 use redis::Value;
 use std::collections::BTreeMap;
 
-/// Above this share of `maxmemory`, an operator should look.
+/// The share of `maxmemory` above which an operator should look, in percent.
 const MEMORY_PERCENT_MAX: u64 = 80;
 
 type Pairs = BTreeMap<String, String>;
@@ -15,7 +15,7 @@ type Pairs = BTreeMap<String, String>;
 const SETTINGS: [&str; 5] =
     ["maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "min-replicas-to-write"];
 
-/// What `INFO` says, line by line.
+/// Parses the reply to `INFO`, line by line.
 pub(crate) fn read_info(value: Value) -> Result<Pairs, RedisFailure> {
     let replies = match value {
         Value::VerbatimString { text, .. } => text.into_bytes(),
@@ -39,7 +39,7 @@ fn read_settings(value: Value) -> Result<Pairs, RedisFailure> {
     Ok(texts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
 }
 
-/// The server's own version, and whether it is new enough.
+/// The server's version, and whether it is new enough.
 pub(crate) struct Release {
     pub(crate) label: String,
     pub(crate) is_enough: bool,
@@ -61,7 +61,8 @@ impl RedisInner {
         self.link.ask_all(&command).await?.into_iter().map(read_info).collect()
     }
 
-    /// `None`, where it may not be read, as with most managed Redis services.
+    /// The settings in groups of `CONFIG GET`. Empty if reading them is not allowed, as on most managed Redis
+    /// services.
     async fn settings(&self) -> Result<Vec<Pairs>, RedisFailure> {
         let mut note: Vec<Pairs> = Vec::new();
         for name in SETTINGS {
@@ -173,7 +174,7 @@ fn check_log(settings: &Pairs) -> Option<Finding> {
     })
 }
 
-/// Redis says here, and only here, that its last attempt to write failed.
+/// A finding if the last write to disk failed. Redis reports that only here.
 fn check_persistence(info: &Pairs) -> Option<Finding> {
     let failed = |name: &str| info.get(name).is_some_and(|status| status == "err");
     (failed("aof_last_write_status") || failed("aof_last_bgrewrite_status")).then(|| {

@@ -1,5 +1,5 @@
-//! Closing the usage of days long past: all sites of a row become one, and what is older still is forgotten. It goes
-//! step by step through the fields of a day, in each partition by itself, so that no other call is kept waiting.
+//! Compacts the usage of old days: all sites of a row become one, and still older days are forgotten. It works in
+//! steps through the fields of a day, in each partition separately, so that other calls do not wait.
 
 use crate::RedisInner;
 use crate::commit::ScriptAnswer;
@@ -12,11 +12,11 @@ use quittance_ports::{Day, UsageRow};
 use redis::Value;
 use std::collections::BTreeSet;
 
-/// About so many fields are summed up by one script: no other call is served while it runs.
+/// About how many fields one script sums up. Redis serves no other call while it runs.
 const FIELDS_AT_ONCE: usize = 256;
 
-/// Where a line of a day goes when its usage is compacted, if it is kept in detail. What cannot be read stays where
-/// it is.
+/// The field of the sum for a field of a day that is kept in detail. `None` for a field that is a sum or cannot be
+/// parsed; it stays.
 fn sum_of(day: Day, field: &[u8]) -> Option<String> {
     let (mut line, name) = read_field(day, std::str::from_utf8(field).ok()?)?;
     if line.site == UsageRow::ALL_SITES {
@@ -60,7 +60,7 @@ impl RedisInner {
         Ok(days)
     }
 
-    /// Whatever is opened while it goes on is found to be in detail again, and summed up the next time.
+    /// Sums up the fields of a day. A field that is added meanwhile is summed up the next time.
     async fn sum_up(&self, partition: u16, day: Day) -> Result<(), RedisFailure> {
         self.step(partition, day, "begin", &[]).await?;
         let mut cursor = b"0".to_vec();

@@ -1,4 +1,4 @@
-//! The steps that write, and the reading of one order.
+//! The calls that write, and the read of one order.
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
@@ -15,7 +15,7 @@ use redis::Value;
 use sha2::{Digest, Sha256};
 use std::sync::atomic::Ordering;
 
-/// What may be forgotten expires so long after it might have been, if it was not purged.
+/// How long after its purge time an order expires, if it was not purged.
 pub(crate) const EXPIRY_GRACE_MS: &[u8] = b"3600000";
 
 pub(crate) enum CommitResult {
@@ -23,14 +23,14 @@ pub(crate) enum CommitResult {
     Lost(RedisRow),
 }
 
-/// What a script answered: a word, and what belongs to it.
+/// The reply of a script: a word, and values.
 pub(crate) struct ScriptAnswer {
     pub(crate) word: Vec<u8>,
     pub(crate) rest: Vec<Value>,
 }
 
 impl RedisInner {
-    /// Runs one script. Whatever is closed says so here, for all of them.
+    /// Runs a script, with the common handling of a sealed store.
     pub(crate) async fn run(
         &self,
         script: &Lua,
@@ -96,7 +96,7 @@ impl RedisInner {
         }
     }
 
-    /// Nothing, if the script needs the terms to go on.
+    /// Sends a commit. `None` if the script needs the terms, which were not sent.
     async fn send_commit(
         &self,
         expected: Version,
@@ -164,8 +164,8 @@ impl RedisInner {
         Ok(outcome)
     }
 
-    /// Puts an unreadable record among those that wait for an operator. One that only this version cannot read is
-    /// left alone: other nodes can read it.
+    /// Puts an unreadable record among the dead letters, for an operator. A record of a later version is left alone,
+    /// because other nodes can read it.
     pub(crate) async fn set_aside(
         &self,
         broken: &BrokenRecord,

@@ -1,5 +1,6 @@
-//! Removing records that cannot be read, when an operator says so. A record is read first, and goes only if it still
-//! is the same: what was repaired meanwhile is an order, and what a later version wrote is left for it.
+//! Removes unreadable records on an operator's request. A record is read first, and removed only if it has not
+//! changed since. A record that was repaired meanwhile is an order, and a record of a later version is left for that
+//! version.
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
@@ -8,13 +9,13 @@ use crate::row::{self, BrokenRecord, FIELDS, RedisFields, RedisRow, read_row};
 use quittance_lifecycle::Key;
 use redis::Value;
 
-/// How often it is read again, because it changed meanwhile.
+/// How often a record is read again because it changed.
 const LOOKS_MAX: usize = 8;
 
 pub(crate) enum DiscardResult {
-    /// Whether there was one.
+    /// Whether there was an unreadable record.
     Done(bool),
-    /// It is left for nodes that can read it.
+    /// The record of a later version, which is left for nodes that can read it.
     Later(BrokenRecord),
 }
 
@@ -40,7 +41,7 @@ impl RedisInner {
         Err(RedisFailure::Garbled)
     }
 
-    /// All that its record says; nothing, if it is no record at all.
+    /// All fields of a record, or `None` if its key holds no record.
     async fn row_as_it_is(&self, key: &Key) -> Result<Option<RedisFields>, RedisFailure> {
         let mut command = redis::cmd("HMGET");
         command.arg(self.layout.record(key)).arg(&FIELDS);

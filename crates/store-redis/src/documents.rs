@@ -1,5 +1,5 @@
-//! The documents that all nodes agree on. They stand in one hash of the first partition, each with its version in
-//! front, and take their versions from the same hash as orders do, so that none comes back.
+//! The shared documents of all nodes. They are in one hash of the first partition, each with its version before it.
+//! Their versions come from the same counter as those of orders, so that no version is used twice.
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
@@ -52,7 +52,7 @@ impl RedisInner {
     }
 }
 
-/// One that cannot be read is left out, and must not hide the others.
+/// Parses a document. One that cannot be parsed is left out, and must not hide the others.
 fn read_document(name: Vec<u8>, written: &[u8]) -> Option<StoredDocument> {
     let name = String::from_utf8(name).ok()?;
     let space = written.iter().position(|byte| *byte == b' ')?;

@@ -1,4 +1,4 @@
-//! Why the store cannot answer just now, and why one does not open.
+//! Why the store cannot answer at the moment, and why a store does not open.
 
 use quittance_ports::{StoreError, StoreForgot};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
@@ -21,7 +21,8 @@ pub(crate) enum RedisFailure {
 }
 
 impl RedisFailure {
-    /// Callers look for [`StoreForgot`] behind the error, and find it there and not a layer deeper.
+    /// Converts the failure into an error of a call. Callers expect [`StoreForgot`] directly as the source of the
+    /// error.
     pub(crate) fn unavailable(self, doing: &'static str) -> StoreError {
         let source: Box<dyn Error + Send + Sync> = match self {
             Self::Forgot => Box::new(StoreForgot),
@@ -30,7 +31,7 @@ impl RedisFailure {
         StoreError::Unavailable { doing, source }
     }
 
-    /// Whether the record itself is at fault: something else stands under its name.
+    /// Whether the record itself is the cause: its key holds another type.
     pub(crate) fn is_wrong_type(&self) -> bool {
         matches!(self, Self::Redis(error) if error.code() == Some("WRONGTYPE"))
     }
@@ -39,8 +40,8 @@ impl RedisFailure {
         matches!(self, Self::Redis(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
     }
 
-    /// Whether it is the connection that is at fault, so that a new one may do better. A server that became a replica
-    /// is as good as gone: its sentinels know which server took its place.
+    /// Whether the connection is the cause, so that a new one may help. A server that became a replica counts as
+    /// gone: its sentinels know which server replaced it.
     pub(crate) fn is_of_the_connection(&self) -> bool {
         match self {
             Self::NoAnswer => true,
@@ -53,8 +54,8 @@ impl RedisFailure {
         }
     }
 
-    /// Whether the whole cluster is meant. It repairs its connections to single servers by itself: only when it knows
-    /// none at all any more, or has stopped, must it be connected again.
+    /// Whether the connection to the whole cluster is lost. The client repairs connections to single servers by
+    /// itself. A new connection is needed only if it has none left, or has stopped.
     pub(crate) fn is_of_the_whole_cluster(&self) -> bool {
         let Self::Redis(error) = self else { return false };
         error.kind() == ErrorKind::ClusterConnectionNotFound || error.is_connection_dropped()

@@ -1,5 +1,5 @@
-//! The identity of this store. It stands in every partition, because a script can only look into its own: a commit of
-//! a node that knows another identity, or more of it, is refused until that node has put back what it had in hand.
+//! The identity of this store. It is in every partition, because a script can only read its own. If a node knows
+//! another identity or a later epoch, its commits are refused until it has put back its orders in hand.
 
 use crate::failure::RedisFailure;
 use crate::layout::{FIRST, FORMAT};
@@ -14,21 +14,22 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 impl RedisStore {
-    /// The identity of this store and how far it has come. Where that is gone, or less than the node knows, what was
-    /// drawn is its identity from now on, and a recovery begins.
+    /// The identity and the epoch of this store. If the identity is lost, or the epoch is behind what the node knows,
+    /// the drawn identity replaces it, and a recovery begins.
     pub async fn mark(&self, request: MarkRequest<'_>) -> Result<StoreMark, StoreError> {
         let record = self.inner().mark_all(&request).await;
         record.map_err(|failure| failure.unavailable("looking at the identity of the store"))
     }
 
-    /// From now on commits are for this store: one that is another, or has come less far, refuses them.
+    /// Sets the identity and epoch that commits require. A store with another identity or an earlier epoch refuses
+    /// them.
     pub fn trust(&self, identity: [u8; 16], epoch: u64) {
         *self.inner().known.lock().unwrap_or_else(PoisonError::into_inner) = Some((identity, epoch));
     }
 }
 
 impl RedisInner {
-    /// The identity and the epoch that this node knows, as arguments of scripts; empty, if it knows none.
+    /// The identity and the epoch that this node knows, as arguments of scripts. Both are empty if it knows none.
     pub(crate) fn known(&self) -> (Vec<u8>, String) {
         let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.map_or_else(Default::default, |(identity, epoch)| (identity.to_vec(), epoch.to_string()))
@@ -43,7 +44,7 @@ impl RedisInner {
         Ok(mark)
     }
 
-    /// The first partition decides. `is_renewed`: another partition has lost something.
+    /// Marks the first partition, which decides. `is_renewed` means that another partition has lost something.
     async fn mark_first(
         &self,
         request: &MarkRequest<'_>,
@@ -91,7 +92,7 @@ impl RedisInner {
         })
     }
 
-    /// Says whether all other partitions have what this node knows.
+    /// Whether all other partitions have what this node knows.
     async fn adopt(&self, request: &MarkRequest<'_>, mark: &StoreMark) -> Result<bool, RedisFailure> {
         let (known, known_epoch) = of_known(request);
         let epoch = mark.epoch.to_string();

@@ -1,5 +1,5 @@
-//! How a store is laid out: what its keys are called, and which order belongs to which partition. All keys of a
-//! partition carry the same tag in braces, so a cluster keeps them in one slot and one script can touch them all.
+//! The layout of a store: the names of its keys, and the partition of each order. All keys of a partition have one
+//! hash tag in braces, so a cluster keeps them in one slot and one script can use all of them.
 //!
 //! | key | what |
 //! | --- | --- |
@@ -19,37 +19,38 @@
 //! | `{prefix:0}:documents` | hash: a version and a document, by its name |
 //! | `{prefix:0}:leases:LIMIT` | hash: the version of the last lease, and `AMOUNT UNTIL VERSION` by node; it expires by itself |
 //!
-//! Of an order on a stock its hash also says `once_taken`, when it will be due and forgotten then, and its `line` in
-//! the usage. Once it was taken, `taker` is `TARGET:BY`, and `taken_at` stands there until the record itself says so.
+//! The hash of an order in a stock also holds `once_taken`, its timer and its purge time after a take, and `line`,
+//! its row in the usage. After the take, `taker` is `TARGET:BY`. `taken_at` stays until the record itself holds the
+//! take.
 
 use quittance_lifecycle::{Key, Target, Timestamp};
 use quittance_ports::{OrderClass, UsageRow, Which};
 use std::fmt::Display;
 
-/// The layout that is written; a node that finds another one does not touch it. Layout 1 had no lists by tenant.
+/// The layout that is written. A node that finds another one does not use the store. Layout 1 had no lists by tenant.
 pub(crate) const FORMAT: u64 = 2;
 
-/// The farthest moment that a sorted set holds exactly: its scores are floating-point numbers.
+/// The latest moment that a sorted set holds exactly: its scores are floating-point numbers.
 const MOMENT_MAX: u64 = (1 << 53) - 1;
 
-/// The hash with the version that was given last.
+/// The hash with the last version that was given.
 pub(crate) const VERSIONS: &str = "desk";
 
-/// The partition where what belongs to the whole store is kept.
+/// The partition with the data of the whole store.
 pub(crate) const FIRST: u16 = 0;
 
-/// What a commit may touch in its partition, besides its record and the usage, in the order in which its script asks.
+/// The names that a commit uses in its partition besides its record and the usage, in the order of the script's keys.
 const OF_A_COMMIT: [&str; 10] =
     [VERSIONS, "due", "forget", "open", "rest", "dead", "stocks", "days", "tenants", "identity"];
 
-/// Where the keys of orders are listed, each in one of them.
+/// The lists of the keys of orders. Each order is in one of them.
 pub(crate) const LISTS: [&str; 3] = ["open", "rest", "dead"];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     prefix: String,
     pub(crate) partitions: u16,
-    /// Made once: they are needed for every commit.
+    /// The key names for commits, made once because every commit needs them.
     of_commits: Vec<[String; 10]>,
 }
 
@@ -74,12 +75,12 @@ impl Layout {
         0..self.partitions
     }
 
-    /// Keys are digests, so their first bits are as good as any.
+    /// The partition of an order. Keys are digests, so their first bits are evenly spread.
     pub(crate) fn partition(&self, key: &Key) -> u16 {
         u16::from_be_bytes([key.0[0], key.0[1]]) % self.partitions
     }
 
-    /// Where a line is kept that belongs to no order: the same wherever it is counted, and not all in one place.
+    /// The partition of a usage row without an order: the same on every node, and spread over all partitions.
     pub(crate) fn partition_of_line(&self, line: &UsageRow) -> u16 {
         let UsageRow { tenant, kind, site, account, .. } = line;
         let bytes = [tenant, kind, site, account].into_iter().flat_map(|part| part.bytes());
@@ -91,7 +92,7 @@ impl Layout {
         format!("{{{}}}:meta", self.prefix)
     }
 
-    /// The channel for notices that an order has news.
+    /// The channel for notices about changed orders.
     pub(crate) fn channel(&self) -> String {
         format!("{}:news", self.prefix)
     }
@@ -100,22 +101,22 @@ impl Layout {
         format!("{{{}:{partition}}}:{what}", self.prefix)
     }
 
-    /// What the name of every record of a partition begins with.
+    /// The beginning of every record name of a partition.
     pub(crate) fn records(&self, partition: u16) -> String {
         self.name(partition, "order:")
     }
 
-    /// The beginning of every name that says which claimant took what.
+    /// The beginning of every name that says what a claimant took.
     pub(crate) fn takings(&self, partition: u16) -> String {
         self.name(partition, "taken:")
     }
 
-    /// What the name of every list of a tenant's orders begins with.
+    /// The beginning of every name of a tenant's list.
     pub(crate) fn lists_of_tenants(&self, partition: u16) -> String {
         self.name(partition, "of:")
     }
 
-    /// Where the keys of these orders are listed.
+    /// The lists that hold the keys of these orders.
     pub(crate) fn lists(&self, partition: u16, which: Which<'_>) -> Vec<String> {
         let lists = match which.class {
             None => &LISTS[..],
@@ -135,27 +136,27 @@ impl Layout {
     }
 }
 
-/// A moment as the score of a sorted set. What lies beyond what a score can hold is as far away as can be.
+/// A moment as the score of a sorted set. A later moment than a score can hold becomes the latest one.
 pub(crate) fn score(moment: Timestamp) -> u64 {
     moment.as_millis().min(MOMENT_MAX)
 }
 
-/// How one order stands on a stock: in the order of targets, then of moments, then of keys.
+/// The entry of an order in a stock. Entries sort by target, then by expiry, then by key.
 pub(crate) fn stock_member(target: &Target, expires: Timestamp, key: &Key) -> String {
     format!("{target}:{:020}:{key}", expires.as_millis())
 }
 
-/// The range of what stands on a stock and expires after this moment; `g` comes behind every digit.
+/// The range of entries in a stock that expire after this moment. `g` sorts after every digit.
 pub(crate) fn stock_range(target: &Target, now: Timestamp) -> (String, String) {
     (format!("({target}:{:020}:g", now.as_millis()), format!("({target}:g"))
 }
 
-/// From the first that does not expire before this moment to the last.
+/// The range of entries in a stock that do not expire before this moment.
 pub(crate) fn stock_range_from(target: &Target, good_until: Timestamp) -> (String, String) {
     (format!("[{target}:{:020}:", good_until.as_millis()), format!("({target}:g"))
 }
 
-/// The claimant, and the stock.
+/// The mark of a claimant and a stock.
 pub(crate) fn taker_mark(target: &Target, by: &Key) -> String {
     format!("{target}:{by}")
 }

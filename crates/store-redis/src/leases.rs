@@ -1,5 +1,5 @@
-//! What nodes have leased of limits. The leases of a limit are one hash in the first partition, by the clock of the
-//! server. They take their versions from the same hash as orders do.
+//! The leases of limits that nodes hold. The leases of one limit are one hash in the first partition, and use the
+//! clock of the server. Their versions come from the same counter as those of orders.
 
 use crate::RedisStore;
 use crate::commit::ScriptAnswer;

@@ -11,17 +11,17 @@
 //!
 //! # What it promises
 //!
-//! What Redis promises: with `appendonly yes` and `appendfsync always` what is accepted survives `kill -9` and power
-//! loss of the one server; with `everysec` a loss of power can take the last second or two. Replicas get it
-//! afterwards, so a failover can lose the last writes, whatever is set.
-//! [`checkup`](quittance_ports::Membership::checkup) says what stands. Whatever may be forgotten expires by itself,
-//! an hour after it might have been purged; nothing that is owed expires.
+//! Redis decides how durable a write is. With `appendonly yes` and `appendfsync always`, accepted writes survive
+//! `kill -9` and power loss of the one server. With `everysec`, a power loss can lose the last second or two.
+//! Replicas get a write afterwards, so a failover can lose the last writes with any settings.
+//! [`checkup`](quittance_ports::Membership::checkup) reports the current state. An order that can be forgotten
+//! expires by itself an hour after its purge time; an order that is still owed does not expire.
 //!
 //! # For people with `redis-cli`
 //!
-//! `HGETALL {quittance:0}:order:KEY` shows an order, its record as JSON; `ZRANGE {quittance:0}:dead 0 -1` the dead
-//! letters of a partition, `ZRANGE {quittance:0}:due 0 9 WITHSCORES` what is due next. Writing by hand leaves the
-//! indices behind.
+//! `HGETALL {quittance:0}:order:KEY` shows an order with its record as JSON, `ZRANGE {quittance:0}:dead 0 -1` the
+//! dead letters of a partition, and `ZRANGE {quittance:0}:due 0 9 WITHSCORES` the next timers. Manual writes do not
+//! update the indices.
 #![forbid(unsafe_code)]
 
 mod checkup;
@@ -66,11 +66,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::task::AbortHandle;
 
-/// A handle; its clones share the same connections. When the last one is dropped they are closed.
+/// A handle of the store; its clones share the same connections. When the last one is dropped, the connections are
+/// closed.
 #[derive(Clone)]
 pub struct RedisStore {
     inner: Arc<RedisInner>,
-    /// Apart, because the tasks know the rest.
+    /// Kept outside of `inner`, because the tasks refer to `inner`.
     _tasks: Arc<Tasks>,
 }
 
@@ -84,14 +85,14 @@ struct RedisInner {
     own: Arc<OwnWrites>,
     writes: AtomicU64,
     round_trips: AtomicU64,
-    /// The identity and the epoch that this node knows; see [`RedisStore::trust`].
+    /// The identity and the epoch that this node trusts; see [`RedisStore::trust`].
     known: Mutex<Option<([u8; 16], u64)>>,
     timer_sweeps: TimerSweeps,
-    /// How many timers were written again that the index had lost.
+    /// How many timers were missing in the index and were restored.
     timers_restored: AtomicU64,
 }
 
-/// What goes on behind the scenes, until it is dropped.
+/// The background tasks, which end when this is dropped.
 struct Tasks(Vec<AbortHandle>);
 
 impl Drop for Tasks {
@@ -101,19 +102,19 @@ impl Drop for Tasks {
 }
 
 impl RedisStore {
-    /// Reaches the store, or says within seconds why not, and settles how it is laid out. It needs a tokio runtime, on
-    /// which its tasks run until the last handle is dropped.
+    /// Connects to the store and settles its layout, or fails within seconds. It needs a tokio runtime, on which its
+    /// tasks run until the last handle is dropped.
     pub async fn open(settings: Settings) -> Result<Self, RedisOpenError> {
         open::open(&settings).await
     }
 
-    /// How many timers this handle has written again that the index had lost.
+    /// How many timers were missing in the index and were restored by this handle.
     #[must_use]
     pub fn timers_restored(&self) -> u64 {
         self.inner().timers_restored.load(Ordering::Relaxed)
     }
 
-    /// The secret that all nodes of this store share, if one of them has drawn it.
+    /// The secret that all nodes of this store share, or `None` if no node has drawn it yet.
     pub async fn secret_as_it_is(&self) -> Result<Option<[u8; 32]>, StoreError> {
         let inner = self.inner();
         let mut stands = redis::cmd("GET");
@@ -125,7 +126,7 @@ impl RedisStore {
         record.await.map_err(|failure: RedisFailure| failure.unavailable("agreeing on a secret"))
     }
 
-    /// The secret that all nodes of this store share: `drawn`, or what another has drawn before.
+    /// The secret that all nodes of this store share: `drawn`, unless another node has drawn one before.
     pub async fn shared_secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], StoreError> {
         let inner = self.inner();
         let keys = [inner.layout.name(FIRST, "secret")];
@@ -142,8 +143,8 @@ impl RedisStore {
         record.await.map_err(|failure| failure.unavailable("agreeing on a secret"))
     }
 
-    /// Puts this secret in the place of the one that nodes share. The keys of orders follow from it, so it is only
-    /// for a store without orders.
+    /// Replaces the secret that the nodes share. The keys of orders depend on it, so this is only for a store without
+    /// orders.
     pub async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
         let inner = self.inner();
         let keys = ["identity", "secret"].map(|what| inner.layout.name(FIRST, what));
@@ -151,13 +152,13 @@ impl RedisStore {
         set.map(drop).map_err(|failure| failure.unavailable("replacing the secret of the store"))
     }
 
-    /// How many requests its calls have sent: for tests of what a step costs.
+    /// How many requests its calls have sent, for tests of the cost of a step.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
         self.inner.round_trips.load(Ordering::Relaxed)
     }
 
-    /// How many watches there are: zero when no caller waits, or something leaks.
+    /// The number of watches. If it is not zero although no caller waits, a watch leaks.
     #[must_use]
     pub fn watching(&self) -> usize {
         self.inner.watchers.len()

@@ -1,5 +1,5 @@
-//! The one connection that all calls share, kept by a task of its own: when it breaks, a new one is made, after a
-//! pause that grows. Calls in the meantime wait for it, but not for long.
+//! The one connection that all calls share. A separate task replaces it when it breaks, after a pause that grows.
+//! Calls wait a short time for the new connection.
 
 use crate::failure::RedisFailure;
 use crate::settings::Settings;
@@ -11,10 +11,10 @@ use tokio::time::{sleep, timeout};
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// Word that a connection broke; more of it than this says nothing new.
+/// The most reports of a broken connection that are queued. More reports add nothing.
 const BROKEN_WAITING_MAX: usize = 16;
 
-/// A pause between attempts that grows while they fail.
+/// A pause between attempts that grows after each failure.
 pub(crate) struct RedisBackoff(Duration);
 
 impl RedisBackoff {
@@ -30,7 +30,7 @@ impl RedisBackoff {
 
 #[derive(Clone)]
 enum LinkState {
-    /// Why, by the last attempt.
+    /// There is no connection, with the error of the last attempt.
     Away(Option<RedisFailure>),
     Up(u64, RedisWire),
 }
@@ -42,7 +42,7 @@ pub(crate) struct Link {
     call_wait: Duration,
 }
 
-/// Keeps a connection for as long as there is a link to it.
+/// Keeps a connection up while there is a link to it.
 pub(crate) struct LinkKeeper {
     maker: Maker,
     state: watch::Sender<LinkState>,
@@ -62,7 +62,7 @@ impl Link {
         ))
     }
 
-    /// The connection as it is now, or as it will be in a moment.
+    /// The current connection, or the next one if it comes soon.
     async fn wire(&self) -> Result<(u64, RedisWire), RedisFailure> {
         if let LinkState::Up(number, wire) = &*self.state.borrow() {
             return Ok((*number, wire.clone()));

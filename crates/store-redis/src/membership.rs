@@ -1,5 +1,5 @@
-//! The nodes that work on this store, and whether it is closed. The note of a closed store stands in every partition,
-//! because a script can only look into its own.
+//! The nodes that work on this store, and whether the store is sealed. The note of a sealed store is in every
+//! partition, because a script can only read its own.
 
 use crate::failure::RedisFailure;
 use crate::layout::{FIRST, VERSIONS};
@@ -25,7 +25,7 @@ const READING_DOCUMENTS: &str = "reading the documents";
 const WRITING_A_DOCUMENT: &str = "writing a document";
 const CHECKING: &str = "looking at the settings of Redis";
 
-/// The fields of the hash of versions that hold notes; the scripts look for the first.
+/// The field with the note of a sealed store, in the hash of versions. The scripts read it.
 const SEAL: &str = "seal";
 const FILLING: &str = "filling";
 
@@ -72,7 +72,7 @@ impl RedisInner {
         Ok(Members { now: Timestamp::from_millis(now), nodes })
     }
 
-    /// The first partition comes last: what it says is true of all the others.
+    /// Seals or unseals all partitions, the first one last: its state is then true of all others.
     async fn seal(&self, note: Option<&str>) -> Result<(), RedisFailure> {
         let mark = |partition| self.mark(partition, SEAL, note);
         try_join_all(self.layout.all().skip(1).map(mark)).await?;

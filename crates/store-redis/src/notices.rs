@@ -1,5 +1,5 @@
-//! How waiting callers learn of commits in other processes: by notices, on a connection of their own, and behind them
-//! by a slow re-check, because Redis sends a notice once and only to connections that listen at that moment.
+//! How waiting callers learn of commits in other processes: by notices on a separate connection. A slow re-check
+//! backs them up, because Redis sends a notice once, and only to connections that listen at that moment.
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
@@ -19,14 +19,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// How many orders are looked at in one go.
+/// How many orders are read at once.
 const RECHECK_AT_ONCE: usize = 512;
 
-/// How many of our own writes may wait for their second signal; of more than that some wake twice.
+/// How many of our own writes can wait for their second signal. Above that, some callers wake twice.
 const OWN_WRITES_MAX: usize = 4096;
 
-/// A write of our own has two signals, its reply and its notice, and waiting callers are woken by the one that comes
-/// first. By that alone: a caller that begins to wait in between has read what was written.
+/// A write of this process has two signals: its reply and its notice. The first one wakes waiting callers, and the
+/// second does nothing: a caller that begins to wait in between has read the new state.
 pub(crate) struct OwnWrites {
     tag: u64,
     announced: Mutex<BTreeSet<u64>>,
@@ -41,7 +41,7 @@ impl OwnWrites {
         self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The mark of one write among those of all handles.
+    /// The mark of one write, unique among all handles.
     pub(crate) fn mark(&self, number: u64) -> String {
         format!("{:x}-{number:x}", self.tag)
     }
@@ -65,7 +65,7 @@ impl OwnWrites {
     }
 }
 
-/// Listens for as long as the store is open.
+/// Listens while the store is open.
 pub(crate) struct NoticeListener {
     maker: Maker,
     channel: String,
@@ -73,7 +73,7 @@ pub(crate) struct NoticeListener {
     own: Arc<OwnWrites>,
     recheck: Duration,
     call_wait: Duration,
-    /// Sent once, when the first notice arrives.
+    /// Signalled once, when the first notice arrives.
     ready: Option<oneshot::Sender<()>>,
 }
 
@@ -125,7 +125,7 @@ impl NoticeListener {
         subscribed.await.unwrap_or(Err(RedisFailure::NoAnswer))
     }
 
-    /// Returns when nothing can be heard any more, and why.
+    /// Listens until the connection fails, and returns the reason.
     async fn listen(&self, mut sink: PubSubSink, mut stream: PubSubStream) -> RedisFailure {
         // A connection that is dead without a word is found out by asking.
         let mut pings = interval(self.recheck.max(self.call_wait));
@@ -158,7 +158,7 @@ impl NoticeListener {
     }
 }
 
-/// Looks at every order with a waiting caller, again and again, and wakes the callers that have missed something.
+/// Re-checks every order with a waiting caller, again and again, and wakes callers that missed a notice.
 pub(crate) async fn recheck(store: Weak<RedisInner>, span: Duration) {
     let mut ticks = interval(span);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -175,7 +175,7 @@ pub(crate) async fn recheck(store: Weak<RedisInner>, span: Duration) {
 type Announcements = BTreeMap<Key, Vec<u8>>;
 
 impl RedisInner {
-    /// The orders with news, each with its version; a caller that was woken for the same version is left asleep.
+    /// The changed orders with their versions. A caller is woken once for one version.
     async fn recheck(&self, announced: &Announcements) -> Announcements {
         let mut now_announced = Announcements::new();
         let mut after = None;

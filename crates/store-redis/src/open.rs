@@ -1,4 +1,4 @@
-//! How a store is opened: it is reached, checked, and its layout settled, before it is handed out.
+//! Opens a store: connects, checks the server, and settles the layout.
 
 use crate::checkup::{Release, read_info, release};
 use crate::failure::{RedisFailure, RedisOpenError};
@@ -75,7 +75,8 @@ impl RedisInner {
         }
     }
 
-    /// Two nodes that divide the orders differently would pay twice, so a later node does as the first did.
+    /// Settles the layout. Nodes that partition the orders differently would pay twice, so a later node uses the
+    /// layout of the first.
     async fn settle(&mut self, is_look: bool) -> Result<(), RedisOpenError> {
         let failed = |failure: &RedisFailure| RedisOpenError::of(&self.address, failure);
         let (format, partitions) = (FORMAT.to_string(), self.layout.partitions.to_string());

@@ -1,4 +1,4 @@
-//! One order as a hash: what is written beside its record, and what is made of what is read back.
+//! An order as a hash: the fields beside its record, and how it is read back.
 
 use crate::failure::RedisFailure;
 use crate::layout::{read_taker_mark, score, stock_member, taker_mark};
@@ -8,12 +8,12 @@ use quittance_record::{RecordError, decode_order, decode_terms};
 use redis::Value;
 use std::sync::Arc;
 
-/// What the indices get of an order: all that follows from its phase, as it is written.
+/// The index values of an order, all derived from its phase, as text.
 pub(crate) struct RedisMarks {
     pub(crate) due: String,
     pub(crate) forget: String,
     pub(crate) stock: String,
-    /// When it will be due and forgotten once it is taken from its stock.
+    /// The timer and the purge time of the order after a take from its stock.
     pub(crate) once_taken: String,
     pub(crate) taker: String,
     pub(crate) class: &'static str,
@@ -49,7 +49,7 @@ fn moment(at: Option<Timestamp>) -> String {
     at.map(|at| score(at).to_string()).unwrap_or_default()
 }
 
-/// What stands under the name of an order.
+/// The state of an order's key.
 pub(crate) enum RedisRow {
     Gone,
     Whole(Versioned),
@@ -58,10 +58,10 @@ pub(crate) enum RedisRow {
 
 pub(crate) struct BrokenRecord {
     pub(crate) key: Key,
-    /// As it stands there, to know it again.
+    /// The version as it is stored, to recognize the record again.
     pub(crate) version: Vec<u8>,
     pub(crate) detail: String,
-    /// A later version of Quittance wrote it: nothing is wrong with it, and others can read it.
+    /// A later version of Quittance wrote it: the record is fine, and nodes of that version can read it.
     pub(crate) is_later: bool,
 }
 
@@ -75,7 +75,7 @@ impl BrokenRecord {
     }
 }
 
-/// Why a row is not believed. It never says what stands there: records hold secrets, and errors end up in logs.
+/// Why a row is not accepted. It does not show the content, because records hold secrets and errors are logged.
 enum RedisFlaw {
     Damaged(&'static str),
     Record(RecordError),
@@ -87,12 +87,12 @@ impl From<RecordError> for RedisFlaw {
     }
 }
 
-/// Version, record and terms, and the claimant and when, if the record does not yet say so itself. Each may be
+/// Version, record and terms, and the claimant and time of a take that the record does not hold yet. Each can be
 /// missing.
 pub(crate) type RedisFields = [Option<Vec<u8>>; 5];
 
-/// Terms that are in memory, and how they are written: a placement that joins an order mostly has the same terms, and
-/// equal text need not be read again.
+/// Terms in memory and their encoded form. A placement that joins an order mostly has the same terms, and equal text
+/// need not be decoded again.
 pub(crate) type KnownTerms<'a> = (&'a [u8], &'a Arc<Terms>);
 
 pub(crate) const FIELDS: [&str; 5] = ["version", "record", "terms", "taker", "taken_at"];
@@ -112,12 +112,12 @@ pub(crate) fn text(value: Value) -> Result<Option<Vec<u8>>, RedisFailure> {
     }
 }
 
-/// What a row says, if there is one at all.
+/// Reads a row, which can be missing.
 pub(crate) fn read(key: &Key, row: RedisFields, known: Option<KnownTerms<'_>>) -> RedisRow {
     if row.iter().all(Option::is_none) { RedisRow::Gone } else { read_class(key, row, known) }
 }
 
-/// Reads a record that is known to be there.
+/// Reads a row that exists.
 pub(crate) fn read_class(key: &Key, row: RedisFields, known: Option<KnownTerms<'_>>) -> RedisRow {
     match whole(key, row.each_ref().map(Option::as_deref), known) {
         Ok(versioned) => RedisRow::Whole(versioned),
@@ -140,7 +140,7 @@ pub(crate) fn read_class(key: &Key, row: RedisFields, known: Option<KnownTerms<'
     }
 }
 
-/// Something else stands where the record should.
+/// The result for a key that holds something else than a record.
 pub(crate) fn not_a_record(key: &Key) -> BrokenRecord {
     let detail = "what stands under its name is no record at all: keep a copy, and restore it from a backup";
     BrokenRecord { key: *key, version: Vec::new(), detail: detail.to_owned(), is_later: false }

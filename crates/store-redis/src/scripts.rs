@@ -1,4 +1,4 @@
-//! The scripts, one for each step that must happen whole. Redis knows them by their digest; one that restarted has
+//! The Lua scripts, one for each step that must be atomic. They are called by their digest. A restarted Redis has
 //! forgotten them, and gets them again.
 
 use redis::{Cmd, Script};
@@ -31,14 +31,14 @@ pub(crate) struct Scripts {
     pub(crate) give_back: Lua,
 }
 
-/// A script, behind what the steps have in common.
+/// A script with the common functions before it.
 macro_rules! step {
     ($file:literal) => {
         Lua::new(concat!(include_str!("scripts/steps.lua"), include_str!($file)))
     };
 }
 
-/// A script about leases, behind what the steps and these scripts have in common.
+/// A script about leases, with the functions for steps and leases before it.
 macro_rules! lease_step {
     ($file:literal) => {
         Lua::new(concat!(
@@ -81,9 +81,9 @@ impl Scripts {
     }
 }
 
-/// What stands in front of the keys: the verb, the script and their number. One in full needs more space, and is
-/// rare.
+/// The parts of a call before its keys: the verb, the script and the number of keys.
 const HEAD_PARTS: usize = 3;
+/// The space for these parts. A call with the whole script needs more, and is rare.
 const HEAD_BYTES: usize = 64;
 
 pub(crate) struct Lua {

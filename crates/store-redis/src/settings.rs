@@ -1,10 +1,10 @@
-//! Where a store is and how it is reached: everything that is decided before the first connection.
+//! The settings of a store: everything that is needed before the first connection.
 
 use crate::url::{BadRedisUrl, Formation, PREFIX, Url};
 use std::fmt;
 use std::time::Duration;
 
-/// One server has one slot for everything; a cluster shares its work among this many.
+/// The number of partitions of a new store on a cluster. A single server has one partition.
 const CLUSTER_PARTITIONS: u16 = 16;
 const RECHECK: Duration = Duration::from_secs(5);
 const CALL_WAIT: Duration = Duration::from_secs(2);
@@ -19,46 +19,46 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// `redis://`, `rediss://` (TLS), `valkey://` or `valkeys://` and one server, `redis+cluster://` and some of its
-    /// servers, or `redis+sentinel://`, the sentinels and the name of what they guard. A user and a password may stand
-    /// in front of the servers; `?prefix=` names one store among several, `?partitions=` says into how many slots a
-    /// new one is divided.
+    /// Parses the address of a store. `redis://`, `rediss://` (TLS), `valkey://` and `valkeys://` name one server.
+    /// `redis+cluster://` names some servers of a cluster. `redis+sentinel://` names the sentinels and the master. A
+    /// user and a password can stand before the servers. `?prefix=` selects one of several stores, and `?partitions=`
+    /// sets the number of partitions of a new store.
     pub fn parse(url: &str) -> Result<Self, BadRedisUrl> {
         Ok(Self { url: Url::parse(url)?, ca: None, recheck: RECHECK, call_wait: CALL_WAIT, is_look: false })
     }
 
-    /// In place of the one in the address, which is visible wherever the address is.
+    /// Sets the password, in place of the one in the address, which more people may see.
     #[must_use]
     pub fn with_password(mut self, password: &str) -> Self {
         self.url.password = Some(password.to_owned());
         self
     }
 
-    /// Trusts these authorities (PEM), and no others: an operator with an own authority wants no public one.
+    /// Trusts only these certificate authorities (PEM), and no public ones.
     #[must_use]
     pub fn with_ca(self, pem: Vec<u8>) -> Self {
         Self { ca: Some(pem), ..self }
     }
 
-    /// How often the orders with waiting callers are looked at, in case a notice was lost.
+    /// How often the orders with waiting callers are re-checked, in case a notice was lost.
     #[must_use]
     pub fn with_recheck(self, span: Duration) -> Self {
         Self { recheck: span.max(Duration::from_millis(1)), ..self }
     }
 
-    /// How long a request may take before its call says that the store is not available.
+    /// The timeout of a request, after which its call fails as unavailable.
     #[must_use]
     pub fn with_call_wait(self, span: Duration) -> Self {
         Self { call_wait: span.max(Duration::from_millis(1)), ..self }
     }
 
-    /// For a look: a store that is not there is not made.
+    /// For read-only use: a store that does not exist is not created.
     #[must_use]
     pub fn as_it_is(self) -> Self {
         Self { is_look: true, ..self }
     }
 
-    /// The address for people. It never contains a password.
+    /// The address for messages, without the password.
     #[must_use]
     pub fn address(&self) -> String {
         self.url.shown()

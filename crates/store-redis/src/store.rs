@@ -1,5 +1,5 @@
-//! The store as callers see it. Each step is one request to one partition; whatever concerns all orders reads all
-//! partitions at once and puts their answers together as one store would have given them.
+//! The store for callers. Each step is one request to one partition. A call about all orders reads all partitions at
+//! once and merges their answers.
 
 use crate::commit::CommitResult;
 use crate::discard::DiscardResult;
@@ -27,7 +27,7 @@ const DISCARDING: &str = "discarding a record";
 const COUNTING: &str = "adding to the usage";
 const CLOSING: &str = "closing the usage";
 
-/// How many records are read at once: other calls want their turn.
+/// How many records are read at once, because other calls need a turn.
 const ROWS_AT_ONCE: usize = 256;
 
 fn read_names(names: Value) -> Result<Vec<String>, RedisFailure> {
@@ -37,7 +37,7 @@ fn read_names(names: Value) -> Result<Vec<String>, RedisFailure> {
 }
 
 impl RedisInner {
-    /// The names in one sorted set from `start` to `end`, in their order.
+    /// The members of a sorted set from `start` to `end`, in order.
     async fn names(
         &self,
         set: String,
@@ -69,7 +69,7 @@ impl RedisInner {
         members.iter().take(limit).map(key).collect()
     }
 
-    /// The first keys of one list, wherever they are kept.
+    /// The first keys of one list, from all partitions.
     async fn page(
         &self,
         which: Which<'_>,
@@ -84,7 +84,7 @@ impl RedisInner {
         names.iter().take(limit).map(|name| Key::parse(name).map_err(|_| RedisFailure::Garbled)).collect()
     }
 
-    /// The first names of each of these lists of a partition.
+    /// The first members of each of these lists of a partition.
     async fn pages(
         &self,
         partition: u16,
@@ -204,7 +204,8 @@ impl Store for RedisStore {
         self.inner().read_stock(target, now, limit).await.map_err(|failure| failure.unavailable(LISTING))
     }
 
-    /// Needs no connection: while notices do not arrive, all callers are woken when they arrive again.
+    /// Watches an order, without a connection. After a time without notices, all callers are woken when notices
+    /// arrive again.
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
         Ok(self.inner().watchers.watch(key))
     }

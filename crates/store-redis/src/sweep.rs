@@ -1,5 +1,5 @@
-//! What concerns the orders of all partitions by their moments: claiming what is due, and forgetting what may be. With
-//! more than one partition it takes a look first, so that the soonest of all are taken and not the soonest of each.
+//! Claims due orders and purges old ones, in all partitions by time. With several partitions it first looks at each,
+//! so that the earliest orders of the whole store are taken, not the earliest of each partition.
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
@@ -12,13 +12,13 @@ use redis::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The most that one script hands out or removes: no other call is served while it runs.
+/// The most orders that one script returns or removes. Redis serves no other call while it runs.
 const SCRIPT_ORDERS_MAX: usize = 256;
 
-/// When to ask again where a part of the store did not answer.
+/// When to try again if a part of the store did not answer.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// One member of a sorted set by moment.
+/// A member of a sorted set with its time.
 type Timer = (u64, String);
 
 fn number(value: &Value) -> Result<usize, RedisFailure> {
@@ -28,7 +28,7 @@ fn number(value: &Value) -> Result<usize, RedisFailure> {
     }
 }
 
-/// Scores come as the text of a floating-point number.
+/// Parses a score, which Redis sends as the text of a floating-point number.
 pub(crate) fn moment(value: Value) -> Result<Option<u64>, RedisFailure> {
     let Some(digits) = text(value)? else { return Ok(None) };
     let digits = std::str::from_utf8(&digits).map_err(|_| RedisFailure::Garbled)?;
@@ -48,23 +48,23 @@ fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
-/// What each partition has of the soonest of all.
+/// How many of the earliest orders of the store each partition has.
 struct DueShares {
     of: BTreeMap<u16, usize>,
     next: Option<u64>,
-    /// Why some of them could not be read.
+    /// The error of partitions that could not be read.
     failure: Option<RedisFailure>,
 }
 
-/// What one partition handed out.
+/// The orders that one partition has claimed.
 struct PartitionClaims {
     next: Option<u64>,
-    /// In the order of their timers, which a claim may have put off.
+    /// The orders, sorted by their timers from before the claim.
     rows: Vec<(u64, Key, row::RedisFields)>,
 }
 
 impl RedisInner {
-    /// The first of a sorted set by moment, one more than the limit.
+    /// The first members of a sorted set by time: one more than the limit.
     async fn look(&self, partition: u16, set: &str, limit: usize) -> Result<Vec<Timer>, RedisFailure> {
         let mut command = redis::cmd("ZRANGE");
         command.arg(self.layout.name(partition, set)).arg(0).arg(limit).arg("WITHSCORES");
@@ -79,8 +79,8 @@ impl RedisInner {
         Ok(timers)
     }
 
-    /// How many of the soonest up to `now` each partition has, and the first that is not among them. Partitions that
-    /// cannot be read are left out; only if none can, there is no answer.
+    /// How many of the earliest orders up to `now` each partition has, and the time of the first that is not among
+    /// them. Partitions that cannot be read are left out. Fails only if none can be read.
     async fn shares(&self, set: &str, now: u64, limit: usize) -> Result<DueShares, RedisFailure> {
         if self.layout.partitions == 1 {
             return Ok(DueShares { of: BTreeMap::from([(FIRST, limit)]), next: None, failure: None });
@@ -113,7 +113,7 @@ impl RedisInner {
         Ok(shares)
     }
 
-    /// Where some servers of a cluster are away, the orders of the others are claimed all the same.
+    /// Claims due orders. If some servers of a cluster are down, the orders of the others are still claimed.
     pub(crate) async fn claim_due(
         &self,
         now: Timestamp,
@@ -206,7 +206,8 @@ impl RedisInner {
         Ok(purged)
     }
 
-    /// How many it removed, and how many others it struck off its index.
+    /// Purges orders of one partition. Returns how many were removed, and how many other entries were dropped from
+    /// the index.
     async fn purge_part(
         &self,
         partition: u16,

@@ -1,7 +1,7 @@
-//! Giving away what stands in a stock. A node that cannot read what it was given puts it back and takes the next.
-//! With more than one partition a stock is spread over all of them: a look at each shows whether the taker has one
-//! already, and where the soonest to expire stands. If one claimant takes at two nodes in the same instant, and
-//! others take from the same stock just then, it may get one from each: never the same as another claimant.
+//! Takes answers from a stock. A node that cannot read an answer puts it back and takes the next. With several
+//! partitions a stock is spread over all of them. A look at each shows whether the claimant has an answer already,
+//! and which answer expires first. If one claimant takes at two nodes at the same instant while others take too, it
+//! may get one answer from each, but never another claimant's.
 
 use crate::RedisInner;
 use crate::commit::{EXPIRY_GRACE_MS, ScriptAnswer};
@@ -14,8 +14,7 @@ use quittance_lifecycle::{Counters, Key, Target, Timestamp};
 use quittance_ports::{Day, Versioned};
 use redis::Value;
 
-/// How often all partitions are looked at. Each time others were quicker everywhere, and a stock that so many take from
-/// may as well be empty.
+/// How often all partitions are looked at. If others are faster every time, the stock counts as empty.
 const LOOKS_MAX: usize = 4;
 
 /// A claimant and a stock, as arguments of the scripts.
@@ -47,28 +46,28 @@ impl RedisTake {
     }
 }
 
-/// Which part of a stock to take from, and how.
+/// The part of a stock to take from, and how.
 #[derive(Clone, Copy)]
 struct StockReach<'a> {
     from: &'a str,
     to: &'a str,
     only_look: bool,
-    /// Whether answers that the taker has taken before are passed over.
+    /// Whether answers that this claimant already took are passed over.
     skips_own: bool,
 }
 
-/// What one partition replied to a take.
+/// The reply of one partition to a take.
 enum TakeReply {
     Nothing,
-    /// For a call that only looks: the index entry of the first answer in the stock.
+    /// The first entry of the stock, for a call that only looks.
     There(String),
     Whole(Versioned),
-    /// The claimant has taken an answer before, and its record cannot be read.
+    /// The claimant already took an answer, and its record cannot be read.
     OwnAnswerBroken,
     Broken(BrokenRecord, Undo),
 }
 
-/// The index entries of a record as they were before its answer was taken, to undo the take.
+/// The index entries of a record before its answer was taken, to undo the take.
 struct Undo {
     member: Vec<u8>,
     due: Vec<u8>,
@@ -106,7 +105,7 @@ impl RedisInner {
         Ok(None)
     }
 
-    /// A partition that does not answer may have the claimant's own answer, so then there is no answer at all.
+    /// Looks at all partitions. Fails if one does not answer, because it may have the claimant's own answer.
     async fn look_along(&self, request: &RedisTake, skips_own: bool) -> Result<Along, RedisFailure> {
         let reach = StockReach { from: &request.from, to: &request.to, only_look: true, skips_own };
         let looks = self.layout.all().map(|partition| self.ask_stock(partition, request, reach));
@@ -201,7 +200,7 @@ impl RedisInner {
 enum Along {
     OwnAnswer(Versioned),
     OwnAnswerBroken,
-    /// How the first of each partition that has one stands there, soonest to expire first.
+    /// The first entry of each partition that has one, sorted by expiry.
     Heads(Vec<(String, u16)>),
 }
 

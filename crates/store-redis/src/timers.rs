@@ -1,5 +1,5 @@
-//! Timers that the index has lost while the records stayed are written again: without them, no node would attend to
-//! these orders any more. Every node looks once a second, which is one short call, and repairs a page at a time.
+//! Restores timers that the index has lost although the records exist: without a timer, no node would continue such
+//! an order. Every node checks once a second, which is one short call, and repairs one page at a time.
 
 use crate::RedisInner;
 use crate::commit::ScriptAnswer;
@@ -16,16 +16,16 @@ use tokio::time::Instant;
 
 /// How many orders of a list one call compares with the index.
 const PAGE: usize = 256;
-/// How long a partition rests where nothing was missing: orders that wait for a person have no timer.
+/// The pause for a partition without missing timers. Dead letters have no timer.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// How far the comparison has come in each partition.
+/// The progress of the comparison in each partition.
 #[derive(Default)]
 pub(crate) struct TimerSweeps(Mutex<BTreeMap<u16, TimerSweep>>);
 
 #[derive(Clone, Default)]
 struct TimerSweep {
-    /// The list, of all that may have timers, and the last order in it that was compared.
+    /// The list that is being compared, and the last order that was compared.
     list: usize,
     after: String,
     restored: u64,
@@ -39,7 +39,7 @@ impl TimerSweeps {
 }
 
 impl TimerSweep {
-    /// A page was compared, and it ended with this order; the list has no more if that is empty.
+    /// Records that a page up to `last` was compared. An empty `last` means the end of the list.
     fn step(&mut self, last: String, restored: u64) {
         self.restored += restored;
         self.after = last;

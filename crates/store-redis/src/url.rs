@@ -1,5 +1,5 @@
-//! The address of a store, as people write it, and what is wrong with it when it is. The error does not repeat what
-//! was written: an address can hold a password.
+//! The address of a store, as operators write it, and the errors in it. An error does not repeat the address, which
+//! can hold a password.
 
 /// Why an address of a Redis store cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum BadRedisUrl {
     Option,
 }
 
-/// How the servers stand to each other.
+/// The arrangement of the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Formation {
     One,
@@ -57,7 +57,7 @@ pub(crate) struct Url {
     pub(crate) partitions: Option<u16>,
 }
 
-/// What a store without a given name is called.
+/// The default prefix of a store.
 pub(crate) const PREFIX: &str = "quittance";
 const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
@@ -112,7 +112,7 @@ impl Url {
         Ok(())
     }
 
-    /// For people: whatever it takes to know which store this is, and no user or password.
+    /// The address for messages: enough to identify the store, without user and password.
     pub(crate) fn shown(&self) -> String {
         let scheme = if self.is_tls { "rediss" } else { "redis" };
         let show = |(host, port): &(String, u16)| {

@@ -1,5 +1,5 @@
-//! The usage: for each partition and day one hash, with a field for each name of each line. What is added is added by
-//! the script of the step that it counts.
+//! The usage: one hash for each partition and day, with a field for each counter of each row. The script of a step
+//! also adds its counters.
 
 use crate::RedisInner;
 use crate::failure::RedisFailure;
@@ -12,13 +12,13 @@ use redis::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
-/// A day's usage expires so long after the day, if no node is there any more to forget it: longer than people keep
+/// After how many days the usage of a day expires, if no node is left to forget it. It is longer than operators keep
 /// sums.
 const KEEP_DAYS: u64 = 3660;
-/// Usage of a day long past is kept for at least so long, by the clock of Redis.
+/// The least time for which usage of an old day is kept, by the clock of Redis.
 pub(crate) const GRACE_MS: &[u8] = b"3600000";
 
-/// What is to be added to one line of a day, as the scripts want it.
+/// The counters to add to one row of a day, as arguments of the scripts.
 pub(crate) struct UsageEntry {
     pub(crate) day: String,
     pub(crate) keep_until: String,
@@ -38,21 +38,21 @@ impl UsageEntry {
     }
 }
 
-/// When a day's usage expire, as the scripts want it.
+/// When the usage of a day expires, as an argument of the scripts.
 pub(crate) fn keep_until(day: Day) -> String {
     let end = day.0.saturating_add(KEEP_DAYS + 1).saturating_mul(DAY_MS);
     score(Timestamp::from_millis(end)).to_string()
 }
 
-/// What every field of a line begins with: with lengths in front, so that no two lines are written alike, whatever
-/// tenants, kinds, sites and providers are called.
+/// The beginning of every field of a row. Each part has its length before it, so that different rows have different
+/// fields for all names of tenants, kinds, sites and providers.
 pub(crate) fn line_name(line: &UsageRow) -> String {
     let UsageRow { tenant, kind, site, account, .. } = line;
     [tenant, kind, site, account].map(|part| format!("{}:{part}:", part.len())).concat()
 }
 
-/// A line, and the name behind it. One that was written before there were providers ends with the site; no name looks
-/// like another part.
+/// Parses a field into its row and the name of the counter. A field from before there were providers ends with the
+/// site; no counter name looks like a further part.
 pub(crate) fn read_field(day: Day, text: &str) -> Option<(UsageRow, &str)> {
     let (tenant, rest) = read_part(text)?;
     let (kind, rest) = read_part(rest)?;
@@ -70,7 +70,7 @@ fn read_part(text: &str) -> Option<(&str, &str)> {
 
 type DayUsage = BTreeMap<UsageRow, Counters>;
 
-/// What cannot be read counts as nothing: usage must not stop the orders.
+/// Adds a field to the usage. A field that cannot be parsed is ignored: usage must not stop the orders.
 fn add(usage: &mut DayUsage, day: Day, field: &[u8], count: &[u8]) {
     let Ok(field) = std::str::from_utf8(field) else { return };
     let Some((line, name)) = read_field(day, field) else { return };

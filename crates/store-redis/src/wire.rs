@@ -1,4 +1,4 @@
-//! How a connection is made, to one server, to a cluster, or to whichever server the sentinels say is the master.
+//! Makes connections: to one server, to a cluster, or to the server that the sentinels report as the master.
 
 use crate::settings::Settings;
 use crate::url::Formation;
@@ -13,14 +13,15 @@ use redis::{
 };
 use std::time::Duration;
 
-/// A cluster sends a request on when a slot has moved, and again when a node is gone; a commit that is sent twice is
-/// known by its mark.
+/// How often a cluster client repeats a request, because a slot has moved or a node is gone. A commit that arrives
+/// twice is recognized by its mark.
 const CLUSTER_RETRIES: u32 = 3;
 
-/// While a cluster is looked for, one of its servers may hang, and the time must do for the others as well.
+/// How many servers of a cluster are tried one after another. One may hang, and the time must be enough for the
+/// others.
 const CLUSTER_SERVERS_IN_A_ROW: u32 = 3;
 
-/// Makes connections of one sort.
+/// Makes connections of one kind.
 pub(crate) struct Maker {
     way: WireKind,
     call_wait: Duration,
@@ -32,7 +33,7 @@ enum WireKind {
     Cluster { client: Box<ClusterClient>, nodes: Vec<Client>, turn: usize },
 }
 
-/// A connection that is shared by all calls.
+/// A connection that all calls share.
 #[derive(Clone)]
 pub(crate) enum RedisWire {
     One(MultiplexedConnection),
@@ -72,8 +73,8 @@ impl Maker {
         })
     }
 
-    /// Whatever is published on one node of a cluster reaches all of them, so any will do; each time the next, in
-    /// case it is the node that is at fault.
+    /// A connection for notices. Every node of a cluster gets all notices, so any node works. Each call uses the next
+    /// node, in case one is broken.
     pub(crate) async fn pubsub(&mut self) -> RedisResult<PubSub> {
         match &mut self.way {
             WireKind::One(client) => client.get_async_pubsub().await,
@@ -95,7 +96,7 @@ impl RedisWire {
         .extract_error()
     }
 
-    /// Asks every server that takes writes.
+    /// Sends a command to every server that accepts writes.
     pub(crate) async fn send_to_all(&mut self, command: &Cmd) -> RedisResult<Vec<Value>> {
         match self {
             Self::One(_) => Ok(vec![self.send(command).await?]),

@@ -1,4 +1,4 @@
-//! What `doctor` says about the settings of Redis: each bad one is found, with what it costs and what to set.
+//! Tests of `doctor` on the settings of Redis: each bad one is found, with its cost and the fix.
 
 use super::{FreshPrefix, run, settings};
 use quittance_ports::{Finding, Membership, Verdict};

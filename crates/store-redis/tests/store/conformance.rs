@@ -1,4 +1,4 @@
-//! Every promise of a store and of a membership, each on a fresh one.
+//! Runs every promise of a store and of a membership, each on a fresh store.
 
 use super::settled::SettledNode;
 use super::{FreshPrefix, run as wait_for};

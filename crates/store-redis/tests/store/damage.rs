@@ -1,5 +1,5 @@
-//! A damaged record is reported, waits for an operator, and stops nothing else; what a later version wrote is left
-//! for it.
+//! Tests of damaged records: each is reported, waits for an operator, and stops no other order. A record of a later
+//! version is left for that version.
 
 use super::{FreshPrefix, commit, create, record, run, write};
 use quittance_lifecycle::{Counters, Order, Timestamp};
@@ -40,7 +40,7 @@ impl RedisDamageScene {
         (listed.iter().filter(|stored| stored.is_ok()).count(), bad)
     }
 
-    /// Everything that is promised about a store with one rotten record.
+    /// Checks every promise about a store with one damaged record.
     async fn check(&self) {
         let Self { store, rotten, others, .. } = self;
         let is_corrupt =
@@ -74,7 +74,7 @@ impl RedisDamageScene {
         assert_eq!(self.listed(Which::DEAD).await, (0, true));
     }
 
-    /// Everything that is promised once a person has given it up.
+    /// Checks every promise after an operator has discarded the record.
     async fn check_discard(&self) {
         let Self { store, rotten, version, others, .. } = self;
         store.seal(Some("moved")).await.unwrap();
@@ -172,7 +172,7 @@ fn what_rots_and_could_be_forgotten_is_kept_once_a_reader_noticed() {
     });
 }
 
-/// It stood in a stock, and was taken: neither the stock nor the taker knows of it any more.
+/// The answer was in a stock and was taken: afterwards neither the stock nor the claimant has it.
 #[test]
 fn what_is_discarded_is_in_no_stock_and_no_list() {
     run(async {
@@ -208,7 +208,7 @@ fn change_body(record: &str, from: &str, to: &str) {
     shared_redis().command(&["HSET", record, "record", &body.replacen(from, to, 1)]);
 }
 
-/// In the middle of a rolling restart the older half must not take the newer half's orders away.
+/// During a rolling restart, the older nodes must not take orders away from the newer nodes.
 #[test]
 fn what_a_later_version_wrote_is_reported_put_off_and_left_for_it() {
     run(async {
@@ -249,7 +249,7 @@ fn fields_of_a_later_version_are_passed_over() {
     });
 }
 
-/// The index of timers is lost, or a part of it, and the records stay: no order stops for ever.
+/// The index of timers is lost in full or in part, and the records stay: no order stops for ever.
 #[test]
 fn timers_that_the_index_has_lost_are_written_again_from_the_records() {
     run(async {

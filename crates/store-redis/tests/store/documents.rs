@@ -1,4 +1,4 @@
-//! What only this store can get wrong about documents.
+//! Tests of documents that are special to this store.
 
 use super::{FreshPrefix, run};
 use quittance_lifecycle::Timestamp;

@@ -1,4 +1,4 @@
-//! What Redis itself keeps and lets go, and what a step costs.
+//! Tests of what Redis keeps and expires by itself, and of the cost of a step.
 
 use super::{FreshPrefix, VERSIONS, create, record, run, settings, write};
 use quittance_lifecycle::{Counters, Event, Value};
@@ -47,8 +47,7 @@ fn what_lives_again_no_longer_expires() {
     });
 }
 
-/// By the clock of Redis it could have been forgotten long ago; a node that has just written it must find it all the
-/// same.
+/// By the clock of Redis, the order was due for purging long ago. A node that has just written it must still find it.
 #[test]
 fn what_is_written_late_does_not_vanish_at_once() {
     run(async {
@@ -92,7 +91,7 @@ fn what_has_expired_is_struck_off_the_lists() {
     });
 }
 
-/// Neither what a tenant's list costs nor what it says depends on how many orders others have.
+/// Orders of other tenants change neither the cost nor the content of a tenant's list.
 #[test]
 fn a_tenants_list_costs_the_same_however_many_orders_others_have() {
     run(async {
@@ -238,7 +237,7 @@ fn the_first_secret_that_was_drawn_stands_for_all_nodes() {
     });
 }
 
-/// A cluster sends a request again when its outcome is not known: a winner must not learn that it lost.
+/// A cluster client repeats a request whose outcome is not known: a winner must not learn that it lost.
 #[test]
 fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));

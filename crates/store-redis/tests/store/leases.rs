@@ -1,4 +1,4 @@
-//! What only this store can get wrong about leases.
+//! Tests of leases that are special to this store.
 
 use super::{FreshPrefix, run};
 use quittance_ports::leases::LEASES_FORGOTTEN_AFTER;

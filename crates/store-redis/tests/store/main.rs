@@ -1,5 +1,5 @@
-//! The Redis store through its public interface, on servers of its own: it keeps every promise of the suite, on one server
-//! and on a cluster, and what only it can promise is here besides.
+//! Tests of the Redis store through its public interface, on its own servers: every promise of the suite, on one
+//! server and on a cluster, and its own promises.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod checkup;
@@ -26,18 +26,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// A busy machine can take its time; what never comes is noticed all the same.
+/// Longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The stored name of the hash with the versions.
 const VERSIONS: &str = "desk";
 
-/// So long that no test is disturbed by it.
+/// So long that it disturbs no test.
 const NEVER: Duration = Duration::from_secs(3600);
 
 static CLUSTER: LazyLock<RedisCluster> = LazyLock::new(RedisCluster::start);
 
-/// A place for a store that was never used.
+/// A place for a new store.
 #[derive(Clone)]
 struct FreshPrefix {
     settings: Settings,
@@ -74,7 +74,7 @@ fn fresh_prefix() -> String {
     format!("test{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// With nothing that stirs by itself, and time for a machine that has much to do.
+/// Settings without re-checks, and with long timeouts for a busy machine.
 fn settings(url: &str) -> Settings {
     Settings::parse(url).unwrap().with_recheck(NEVER).with_call_wait(Duration::from_secs(10))
 }
@@ -84,7 +84,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     runtime.block_on(async { tokio::time::timeout(TIMEOUT, test).await.expect("it waits for ever") })
 }
 
-/// Tries again until it is there; the test run notices if it never is.
+/// Calls `attempt` until it returns a value; the timeout of the test ends it otherwise.
 async fn eventually<T>(mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     loop {
         if let Some(stored) = attempt().await {

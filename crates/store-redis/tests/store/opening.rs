@@ -1,4 +1,4 @@
-//! Opening a store, and why one does not open. No password is ever shown.
+//! Tests of opening a store, and of the errors. No password is ever shown.
 
 use super::{FreshPrefix, create, fresh_prefix, run, settings};
 use quittance_ports::Store;
@@ -89,7 +89,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
     });
 }
 
-/// Or each would place, and pay for, what the other has.
+/// Otherwise each node would place, and pay for, the orders of the other.
 #[test]
 fn a_later_node_divides_the_orders_as_the_first_did() {
     run(async {

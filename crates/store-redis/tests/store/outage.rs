@@ -1,5 +1,5 @@
-//! Servers that die, hang, are cut off and change places: calls answer in time, nothing that was acknowledged is
-//! lost, and the store carries on by itself.
+//! Tests of servers that die, hang, are cut off or fail over: calls answer in time, nothing that was acknowledged is
+//! lost, and the store recovers by itself.
 
 use super::{NEVER, cluster_url, commit, create, eventually, run, write};
 use futures_util::future::join_all;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 const CALL_WAIT: Duration = Duration::from_millis(300);
-/// A call may wait for a connection and then for its answer, on a machine that does other things as well.
+/// The time for a connection and an answer on a busy machine.
 const IN_TIME: Duration = Duration::from_secs(3);
 
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -31,7 +31,7 @@ fn away<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
     }
 }
 
-/// Every call fails as away, and in time.
+/// Checks that every call fails as unavailable, in time.
 async fn is_away(store: &RedisStore) {
     let order = samples::queued("refused", START);
     let began = Instant::now();
@@ -51,7 +51,7 @@ async fn is_away(store: &RedisStore) {
     assert!(store.watch(&order.order.key).await.is_ok(), "a caller may begin to wait");
 }
 
-/// An order on record before the outage, a caller that waits for it, and what must be true after the outage.
+/// An order from before the outage, a caller that waits for it, and checks for after the outage.
 struct OutageScene {
     store: RedisStore,
     other: RedisStore,
@@ -70,8 +70,7 @@ impl OutageScene {
         Self { store, other, version, watch }
     }
 
-    /// Whatever happened while no notice could arrive, a waiting caller may look, and gets notices again from then
-    /// on.
+    /// Waits for the wake-up of the first re-check, after which notices arrive again.
     async fn after_a_recheck(mut self) -> Self {
         self.watch.changed().await;
         self
@@ -118,7 +117,7 @@ fn a_server_that_hangs_is_not_waited_for_and_is_used_again_when_it_comes_back() 
     });
 }
 
-/// The server does not hang up, so only a call finds out.
+/// The server does not close the connection, so only a call notices.
 #[test]
 fn a_silently_dead_connection_for_notices_is_replaced() {
     run(async {
@@ -210,12 +209,12 @@ fn when_the_sentinels_name_another_master_it_is_found() {
     });
 }
 
-/// Some orders on a cluster of which one server hangs.
+/// Orders on a cluster with one hanging server.
 struct HangingCluster {
     cluster: RedisCluster,
     store: RedisStore,
     orders: Vec<Versioned>,
-    /// Where the server that hangs has the record.
+    /// The orders on the hanging server.
     held_up: Vec<Key>,
 }
 
@@ -277,7 +276,7 @@ fn a_server_of_a_cluster_that_hangs_holds_up_its_own_orders_alone_and_comes_back
     });
 }
 
-/// It may be the one that tells us the news.
+/// The hanging server may be the one that sends our notices.
 #[test]
 fn a_waiter_for_an_order_on_another_server_is_woken_while_one_hangs() {
     run(async {

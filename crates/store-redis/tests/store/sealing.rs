@@ -1,4 +1,4 @@
-//! A store whose orders have moved takes nothing more, from any process, and can be read all the while.
+//! Tests of a sealed store: it accepts nothing from any process, and can still be read.
 
 use super::{FreshPrefix, commit, create, run, write};
 use quittance_ports::conformance::samples::{self, START, after};

@@ -1,6 +1,6 @@
-//! A node that has received every notice so far before it begins to watch. A notice of a commit may reach another
-//! node a moment after the commit is done, and a caller that begins to watch in that moment is woken for nothing:
-//! allowed, but the suite looks for it.
+//! A node that has received every earlier notice before it begins to watch. A notice can reach another node shortly
+//! after its commit, and wake a caller that begins to watch at that moment. That is allowed, but the suite checks for
+//! it.
 
 use super::FreshPrefix;
 use async_trait::async_trait;
@@ -18,7 +18,8 @@ pub(crate) struct SettledNode {
 }
 
 impl SettledNode {
-    /// Each server tells its news in order: when the last has come, so have all before it.
+    /// Waits for a probe notice of each server. A server sends its notices in order, so all earlier ones have come
+    /// too.
     async fn settle(&self) -> Result<(), StoreError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         for server in &self.place.servers {

@@ -1,4 +1,4 @@
-//! What leaves a stock: at what cost, with what left behind, and what becomes of answers that cannot be read.
+//! Tests of taking from a stock: its cost, what it leaves behind, and unreadable answers.
 
 use super::{FreshPrefix, VERSIONS, create, record, run, write};
 use futures_util::future::join_all;
@@ -85,7 +85,7 @@ fn every_taker_gets_an_answer_while_there_is_stock_and_no_answer_goes_to_two() {
     }
 }
 
-/// The caller comes for the answer that was taken in its name.
+/// Collects the answer for the caller in whose name it was taken.
 async fn collect(store: &dyn Store, stored: &Versioned, name: u16) -> (Arc<Order>, Version) {
     let claimed = Event::Claimed { by: taker(name), min_life: Duration::ZERO };
     let collected = Arc::new(samples::next(&stored.order, claimed, START));
@@ -158,7 +158,7 @@ fn an_answer_that_cannot_be_read_is_passed_over_uncounted_and_waits_for_a_person
     }
 }
 
-/// In the middle of a rolling restart the older half must not waste the stock of the newer half.
+/// During a rolling restart, the older nodes must not waste the stock of the newer nodes.
 #[test]
 fn an_answer_that_a_later_version_wrote_is_left_on_the_stock_for_it() {
     run(async {
@@ -217,7 +217,7 @@ fn what_is_on_the_stock_and_gone_or_no_record_at_all_is_passed_over() {
     });
 }
 
-/// The commit that put it on the stock is sent once more after it was taken: it must not pass for the taking.
+/// The commit that added the answer to the stock arrives again after the take: it must not look like the take.
 #[test]
 fn a_commit_that_arrives_again_after_the_answer_was_taken_learns_that() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));

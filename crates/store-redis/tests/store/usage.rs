@@ -1,5 +1,5 @@
-//! How the usage is kept and closed in Redis: in steps that others come between, and what was written before there were
-//! providers counts like the rest.
+//! Tests of how Redis keeps and closes the usage: in steps between which other calls run. Usage from before there
+//! were providers counts like the rest.
 
 use super::{FreshPrefix, run};
 use futures_util::future::{join, join_all};
@@ -8,7 +8,7 @@ use quittance_ports::{Day, Store, UsageRow};
 use quittance_servers::shared_redis;
 use quittance_store_redis::RedisStore;
 
-/// More than Redis keeps in one piece, and than one script sums up.
+/// More sites than Redis keeps in one piece, and than one script sums up.
 const SITES: u64 = 2000;
 
 fn line(site: &str) -> UsageRow {
@@ -50,7 +50,7 @@ fn lines_from_before_there_were_providers_are_read_and_closed_like_the_others() 
     });
 }
 
-/// On every server, wherever a step of the closing comes to stand between the counts.
+/// Tested on one server and on a cluster, with counts between the steps of the closing.
 #[test]
 fn a_day_of_many_sites_is_closed_while_others_count_and_nothing_is_lost() {
     for place in [FreshPrefix::on_one_server(1), FreshPrefix::on_one_server(3), FreshPrefix::on_the_cluster()]
@@ -91,7 +91,7 @@ fn closing_what_is_closed_costs_one_request_to_each_partition() {
     });
 }
 
-/// People may want sums for longer than a year; the node that closes the usage forgets them.
+/// Operators may keep sums for longer than a year; the node that closes the usage forgets them.
 #[test]
 fn sums_do_not_expire_before_people_would_have_them_forgotten() {
     run(async {

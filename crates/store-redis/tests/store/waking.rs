@@ -1,4 +1,4 @@
-//! Waiting callers are woken, also when a notice is lost, and none is woken again and again.
+//! Tests that waiting callers are woken even if a notice is lost, and that none is woken again and again.
 
 use super::{FreshPrefix, create, eventually, record, run, write};
 use futures_util::FutureExt;
@@ -14,7 +14,7 @@ fn is_rung(watch: &mut Watch) -> bool {
     watch.changed().now_or_never().is_some()
 }
 
-/// What a commit leaves behind whose notice was lost.
+/// The stored state after a commit whose notice was lost.
 fn settle_without_a_word(record: &str, version: u64) {
     shared_redis().command(&["HSET", record, "awaited", "0", "version", &version.to_string()]);
 }
