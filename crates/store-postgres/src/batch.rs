@@ -1,4 +1,4 @@
-//! One batch as the columns of one statement, and what its answer says about each commit in it.
+//! One batch as the columns of one statement, and the reply for each commit in it.
 
 use crate::failure::{PostgresError, Sealed};
 use crate::lane::SqlParams;
@@ -9,18 +9,18 @@ use quittance_ports::{Day, UsageRow, Version};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-/// What became of one commit.
+/// The outcome of one commit.
 pub(crate) enum CommitOutcome {
     Done(Version),
-    /// This stood there already; or nothing, where something was expected.
+    /// The commit lost to this row, or to none if one was expected.
     Lost(Option<PostgresRow>),
-    /// It was lost to a record that was gone, or had come back, before it could be read: look again.
+    /// The commit lost to a record that disappeared or came back before it could be read. It must be read again.
     LostUnseen,
     /// The terms have changed, and were not sent.
     WantsTerms,
 }
 
-/// The parameters, each a column.
+/// The parameters of the statement, each a column.
 #[derive(Default)]
 pub(crate) struct CommitColumns<'a> {
     number: Vec<i32>,
@@ -97,7 +97,7 @@ impl<'a> CommitColumns<'a> {
         self.provider.push(usage.map(|terms| terms.account.as_bytes()));
     }
 
-    /// In the order in which the statement counts them; `rest` stands behind the columns.
+    /// The parameters in the order of the statement; `rest` follows the columns.
     pub(crate) fn params<'b>(&'b self, rest: SqlParams<'b>) -> Vec<(&'b (dyn ToSql + Sync), Type)> {
         let usage = &self.usage;
         let mut params: Vec<(&'b (dyn ToSql + Sync), Type)> = vec![
@@ -150,7 +150,7 @@ impl<'a> UsageColumns<'a> {
     }
 }
 
-/// What the answer says of each contest, in their order.
+/// The outcome of each contest, in order.
 pub(crate) fn outcomes(rows: &[Row], batch: &WriteBatch) -> Result<Vec<CommitOutcome>, PostgresError> {
     sealed(rows)?;
     let mut outcomes: Vec<_> = batch.contests.iter().map(|_| CommitOutcome::LostUnseen).collect();
@@ -163,7 +163,7 @@ pub(crate) fn outcomes(rows: &[Row], batch: &WriteBatch) -> Result<Vec<CommitOut
     Ok(outcomes)
 }
 
-/// Every statement that writes tells first whether the store is sealed.
+/// Checks the first column of a reply: every statement that writes returns there whether the store is sealed.
 pub(crate) fn sealed(rows: &[Row]) -> Result<(), PostgresError> {
     let Some(row) = rows.first() else { return Err(PostgresError::Garbled("it answers nothing".into())) };
     match column::<Option<&[u8]>>(row, 0)? {
@@ -189,7 +189,7 @@ fn outcome(row: &Row, write: &PendingWrite) -> Result<CommitOutcome, PostgresErr
     Ok(CommitOutcome::Lost(Some(row::stored(row, 4)?)))
 }
 
-/// The orders of a batch that have become news, by what became of them.
+/// The orders of a batch that are no longer awaited.
 pub(crate) fn news(batch: &WriteBatch, outcomes: &[CommitOutcome]) -> Vec<Key> {
     let is_news = |(contest, outcome): &(&Contest, &CommitOutcome)| {
         matches!(outcome, CommitOutcome::Done(_)) && !contest.write.marks.awaited

@@ -1,4 +1,4 @@
-//! What the server's settings cost in promises, for `doctor`: each finding says what is at stake and what to do.
+//! Checks the server's settings for `doctor`: each finding says what is at risk and what to do.
 
 use crate::failure::PostgresError;
 use crate::row::column;
@@ -8,10 +8,11 @@ use quittance_ports::{Finding, Verdict};
 use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
 
-/// What another's transaction may take before it is worth a word: what it can still see is not swept out.
+/// The duration from which another session's transaction is reported, in seconds: vacuum cannot remove rows that it
+/// can still see.
 const LONG_SECONDS: i64 = 600;
 
-/// Every user sees something of activity and slots; the server's monitoring roles see all.
+/// The query for the facts. Every user sees some of the activity and slots; the server's monitoring roles see all.
 const ASK: &str = "
 SELECT current_setting('server_version'),
        current_setting('fsync') = 'on',
@@ -82,7 +83,7 @@ pub(crate) async fn findings(shared: &PostgresShared) -> Result<Vec<Finding>, Po
     Ok(findings)
 }
 
-/// Whether all tables stand.
+/// A finding if tables are missing.
 async fn whole(shared: &PostgresShared) -> Result<Option<Finding>, PostgresError> {
     Ok(match tables(shared).await? {
         Tables::Whole => None,
@@ -98,7 +99,7 @@ async fn whole(shared: &PostgresShared) -> Result<Option<Finding>, PostgresError
     })
 }
 
-/// What breaks a promise.
+/// Findings about settings that break a promise.
 fn promises(facts: &ServerFacts) -> Vec<Finding> {
     use Verdict::{Bad, Good, Note};
     let mut findings = Vec::new();
@@ -153,7 +154,7 @@ fn listening(shared: &PostgresShared) -> Option<Finding> {
     })
 }
 
-/// What will hurt in time.
+/// Findings about settings that cause problems later.
 fn housekeeping(facts: &ServerFacts, shared: &PostgresShared) -> Vec<Finding> {
     let mut notes = Vec::new();
     if !facts.vacuums {

@@ -1,19 +1,19 @@
-//! Why the store cannot answer just now. All of it may pass. Of a write it is not known whether it happened, unless
-//! the server itself reports that it did not.
+//! Why the store cannot answer at the moment. Every cause can pass. Whether a write happened is not known, unless the
+//! server reports that it did not.
 
 use quittance_ports::{StoreError, StoreForgot};
 use std::error::Error;
 use std::time::Duration;
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
-/// The store was closed because its orders have moved elsewhere; the note says where. It can still be read.
+/// The store was sealed because its orders have moved; the note says where. It can still be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store is sealed: {note}")]
 pub struct Sealed {
     pub note: String,
 }
 
-/// What a person does about tables that are partly gone.
+/// The advice for tables that are partly missing.
 pub(crate) const PARTS_ADVICE: &str = "nothing is accepted until the database is restored, or the whole schema is dropped (`DROP SCHEMA \
      ... CASCADE`). Then the nodes make the tables again and put back the orders that they have in hand: leave them running";
 
@@ -46,7 +46,8 @@ pub(crate) enum PostgresError {
 }
 
 impl PostgresError {
-    /// The server's message is shown without its details, which quote rows, and rows hold secrets.
+    /// The failure for an error of the driver. The server's message is shown without its details, which quote rows
+    /// that hold secrets.
     pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
         if let Some(db_error) = error.as_db_error() {
             let place = match db_error.position() {
@@ -65,8 +66,8 @@ impl PostgresError {
         }
     }
 
-    /// Whether the server took the statement back because of what others did at the same time: it is certain that
-    /// nothing was written, and worth another try.
+    /// Whether the server aborted the statement because of concurrent statements. Then nothing was written, and a
+    /// retry is useful.
     pub(crate) fn is_in_the_way(&self) -> bool {
         let again = [
             &SqlState::T_R_SERIALIZATION_FAILURE,
@@ -76,13 +77,13 @@ impl PostgresError {
         matches!(self, Self::Server { code, .. } if again.iter().any(|state| state.code() == code))
     }
 
-    /// Whether it may be what was to be written that the server cannot take: a value, a size or a constraint.
+    /// Whether the server may have rejected the data of one write: a value, a size or a constraint.
     pub(crate) fn may_be_of_one(&self) -> bool {
         matches!(self, Self::Server { code, .. } if ["22", "23", "54"].iter().any(|class| code.starts_with(class)))
     }
 
-    /// Whether the connection is of no use any more, whatever it says of itself: a server that has become read-only or
-    /// goes down may have a successor under the same name.
+    /// Whether the connection is useless although it looks open. A server that has become read-only or stops may have
+    /// a successor under the same name.
     pub(crate) fn ends_the_connection(&self) -> bool {
         match self {
             Self::Slow(_) | Self::Away(_) | Self::Cut | Self::Garbled(_) => true,
@@ -99,7 +100,8 @@ impl PostgresError {
         }
     }
 
-    /// Callers look for [`Sealed`] and [`StoreForgot`] behind the error, and find them there and not a layer deeper.
+    /// Converts the failure into an error of a call. Callers expect [`Sealed`] and [`StoreForgot`] directly as the
+    /// source of the error.
     pub(crate) fn while_doing(self, doing: &'static str) -> StoreError {
         let source: Box<dyn Error + Send + Sync> = match self {
             Self::Sealed(sealed) => Box::new(sealed),

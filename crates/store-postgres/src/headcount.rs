@@ -1,5 +1,5 @@
-//! The last counts of orders. A server counts row by row, which is nothing for a few thousand and a burden for a
-//! million; so large numbers are counted only now and then, and need not be exact.
+//! The last counts of orders. A server counts row by row, which is cheap for a few thousand and expensive for a
+//! million. So large counts are made rarely, and need not be exact.
 
 use quittance_ports::OrderCounts;
 use std::sync::{Mutex, PoisonError};
@@ -8,14 +8,14 @@ use tokio::time::Instant;
 
 /// Up to this number, orders are counted at each call.
 const FEW_MAX: u64 = 10_000;
-/// More than that no more often than this.
+/// The least time between two counts of more orders.
 const SPAN: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub(crate) struct Headcount(Mutex<Option<(Instant, OrderCounts)>>);
 
 impl Headcount {
-    /// What is still good enough.
+    /// The last counts, if they are large and recent.
     pub(crate) fn recent(&self, now: Instant) -> Option<OrderCounts> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_good = |(at, order_counts): &(Instant, OrderCounts)| {

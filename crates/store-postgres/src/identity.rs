@@ -1,6 +1,6 @@
-//! The identity of this store, in the table of the secrets because it is lost with them. A commit of a node that
-//! knows another identity, or more of it, or other files, is refused until that node has put back what it had in
-//! hand.
+//! The identity of this store, kept in the table of the secrets so that both are lost together. If a node knows
+//! another identity, a later epoch or another orders file, its commits are refused until it has put back its orders
+//! in hand.
 
 use crate::PostgresStore;
 use crate::failure::PostgresError;
@@ -16,39 +16,40 @@ use tokio_postgres::types::Type;
 
 const MARKING: &str = "looking at the identity of the store";
 
-/// The names of what is known.
+/// The name of the shared secret.
 pub(crate) const SECRET: &str = "callbacks";
 const IDENTITY: &str = "identity";
 const EPOCH: &str = "epoch";
-/// The identity before this one.
+/// The name of the previous identity.
 const FORMER: &str = "former";
-/// When the secret was drawn, and how it begins.
+/// The name of the note about the secret: when it was drawn, and its first bytes.
 const DRAWN: &str = "drawn";
-/// Until when nodes put back what they had in hand.
+/// The name of the end of a recovery, until which nodes put back their orders in hand.
 const RECOVERY: &str = "recovery";
-/// The file that the orders are in: another, after they were truncated, and after `VACUUM FULL`.
+/// The name of the file of the orders, which changes with `TRUNCATE` and `VACUUM FULL`.
 const FILE: &str = "orders file";
 
-/// What commits are held against.
+/// The state against which commits are checked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fence {
-    /// The identity and the epoch that this node knows, once it does.
+    /// The identity and the epoch that this node trusts, if any.
     pub(crate) known: Option<([u8; 16], u64)>,
-    /// The file of the orders, when the identity was last looked at, and that which commits are for.
+    /// The file of the orders at the last look.
     known_file: u32,
+    /// The file of the orders that commits require.
     pub(crate) file: u32,
 }
 
-/// What stands in the store.
+/// The stored marks.
 #[derive(Default)]
 struct MarkRow {
     identity: Option<[u8; 16]>,
     epoch: u64,
     former: Option<[u8; 16]>,
     secrets: Vec<[u8; 32]>,
-    /// The one that nodes use.
+    /// The secret that nodes use.
     standing: Option<[u8; 32]>,
-    /// When a secret was drawn, and how that begins.
+    /// When a secret was drawn, and its first bytes.
     drawn: Option<(Timestamp, [u8; 8])>,
     recovery: i64,
     noted_file: Option<u32>,
@@ -57,14 +58,14 @@ struct MarkRow {
     has_orders: bool,
 }
 
-/// What becomes of the secret that all nodes use.
+/// What happens to the secret that all nodes use.
 enum SecretStep {
     Stays,
-    /// The store has none: this one, drawn then.
+    /// The store has none: this secret becomes the first, drawn at this time.
     First([u8; 32], Timestamp),
-    /// The one that stands was drawn then.
+    /// The stored secret gets a note that it was drawn at this time.
     Note([u8; 32], Timestamp),
-    /// The one that stands is younger than the one that this node brings.
+    /// The stored secret is younger than the node's own, and is replaced.
     GivesWay {
         standing: [u8; 32],
         own: [u8; 32],
@@ -72,26 +73,27 @@ enum SecretStep {
     },
 }
 
-/// When a secret was drawn, as it is written down.
+/// The note about when a secret was drawn.
 fn drawn_note(secret: &[u8; 32], at: Timestamp) -> Vec<u8> {
     [&at.as_millis().to_be_bytes()[..], &secret[..8]].concat()
 }
 
 impl MarkRow {
-    /// Whether it has this identity, and has come less far than the node knows; or all its orders are gone at once.
+    /// Whether the store has this identity but went back: its epoch is not later than the known one, or all its
+    /// orders disappeared at once.
     fn went_back(&self, known: ([u8; 16], u64)) -> bool {
         let is_emptied = self.noted_file.is_some_and(|noted| noted != self.file) && !self.has_orders;
         self.identity == Some(known.0) && (self.epoch <= known.1 || is_emptied)
     }
 
-    /// Since when the secret stands that nodes use. One that was put there by another hand counts as drawn now.
+    /// Since when the stored secret is used. A secret that was stored by hand counts as drawn now.
     fn standing_since(&self) -> Timestamp {
         let is_noted = |begins: [u8; 8]| self.standing.is_some_and(|secret| secret[..8] == begins);
         let noted = self.drawn.filter(|(_, begins)| is_noted(*begins)).map(|(at, _)| at);
         noted.unwrap_or_else(|| Timestamp::from_millis(u64::try_from(self.now).unwrap_or(0)))
     }
 
-    /// What becomes of the secret that nodes use.
+    /// The step for the secret that nodes use.
     fn step(&self, request: &MarkRequest<'_>) -> SecretStep {
         let Some(own) = request.secrets.first().copied() else { return SecretStep::Stays };
         let since = self.standing_since();
@@ -125,9 +127,9 @@ impl MarkRow {
 }
 
 impl PostgresStore {
-    /// The identity of this store and how far it has come. Where that is gone, or less than the node knows, what was
-    /// drawn is its identity from now on, and a recovery begins. Tables that were dropped are made again first, if
-    /// the settings allow it.
+    /// The identity and the epoch of this store. If the identity is lost, or the epoch is behind what the node knows,
+    /// the drawn identity replaces it, and a recovery begins. Dropped tables are made again first, if the settings
+    /// allow it.
     pub async fn mark(&self, request: MarkRequest<'_>) -> Result<StoreMark, StoreError> {
         let marked = async {
             self.look_at_tables().await?;
@@ -136,7 +138,8 @@ impl PostgresStore {
         marked.await.map_err(|failure| failure.while_doing(MARKING))
     }
 
-    /// From now on commits are for this store: one that is another, or has come less far, refuses them.
+    /// Sets the identity and epoch that commits require. A store with another identity or an earlier epoch refuses
+    /// them.
     pub fn trust(&self, identity: [u8; 16], epoch: u64) {
         let mut fence = self.shared().fence.lock().unwrap_or_else(PoisonError::into_inner);
         fence.known = Some((identity, epoch));
@@ -216,7 +219,7 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Unless it is there.
+    /// Stores a secret under this name, unless there is one.
     async fn share(&self, name: &str, secret: &[u8]) -> Result<(), PostgresError> {
         let params: SqlParams<'_> = &[(&name, Type::TEXT), (&secret, Type::BYTEA)];
         self.shared().ask(&self.shared().statements.share_secret, params).await.map(drop)

@@ -1,5 +1,5 @@
-//! A connection that comes back by itself. A task of its own keeps it, calls share it and are answered in turn, and
-//! each of them ends in time: a call that waits too long takes the connection to be dead, and it is made again.
+//! A connection that repairs itself. A separate task keeps it up. Calls share it, are answered in turn, and each ends
+//! in time: a call that waits too long declares the connection dead, and it is made again.
 
 use crate::failure::PostgresError;
 use crate::settings::Settings;
@@ -16,13 +16,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// Opening a store is no call on which a caller waits.
+/// The timeout for opening a store, on which no caller waits.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
 
 pub(crate) type SqlParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 pub(crate) type LaneClient = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
-/// How to reach one server.
+/// The address and TLS settings of one server.
 #[derive(Clone)]
 pub(crate) struct Dial {
     config: Config,
@@ -42,7 +42,7 @@ impl Dial {
         Ok(Self { config: server.config.clone(), tls, wait: settings.call_wait })
     }
 
-    /// For opening, which may take longer than a call.
+    /// A copy with a longer timeout, for opening a store.
     pub(crate) fn patient(&self) -> Self {
         Self { wait: self.wait.max(OPEN_WAIT), ..self.clone() }
     }
@@ -71,7 +71,7 @@ impl LaneRefusal {
     }
 }
 
-/// The pause before the next try, twice as long each time.
+/// The pause before the next attempt, which doubles each time.
 #[derive(Debug, Default)]
 pub(crate) struct LaneBackoff(Option<Duration>);
 
@@ -89,20 +89,20 @@ impl LaneBackoff {
 
 #[derive(Clone)]
 enum LaneState {
-    /// It is being made, and calls wait for it.
+    /// The connection is being made, and calls wait for it.
     Connecting,
     Up {
         client: Arc<Client>,
         number: u64,
     },
-    /// The last try has failed. Calls do not wait for the next one: they fail at once.
+    /// The last attempt has failed. Calls do not wait for the next one: they fail at once.
     Down(PostgresError),
 }
 
-/// What calls hold.
+/// The side of the connection that calls use.
 pub(crate) struct Lane {
     state: watch::Receiver<LaneState>,
-    /// The last connection that a call has found to be dead.
+    /// The number of the last connection that a call has declared dead.
     condemned: watch::Sender<u64>,
     dial: Dial,
     in_flight: AtomicUsize,
@@ -117,7 +117,7 @@ impl Lane {
         (Self { state, condemned, dial, in_flight: AtomicUsize::new(0) }, keeping)
     }
 
-    /// Sends one statement and waits for all of its answer, for as long as a call may take.
+    /// Sends one statement and reads its whole reply, within the timeout of a call.
     pub(crate) async fn ask(
         &self,
         statement: &str,
@@ -126,7 +126,7 @@ impl Lane {
         self.use_up(async |client| client.query_typed(statement, params).await).await
     }
 
-    /// Sends several statements in one message, which the server takes as one transaction.
+    /// Sends several statements in one message, which the server runs as one transaction.
     pub(crate) async fn run(&self, statements: &str) -> Result<(), PostgresError> {
         self.use_up(async |client| client.batch_execute(statements).await).await
     }
@@ -155,7 +155,7 @@ impl Lane {
         answer
     }
 
-    /// Waits while it is being made, and no longer.
+    /// Waits for a connection that is being made, up to `deadline`.
     async fn connected(&self, deadline: Instant) -> Result<(Arc<Client>, u64), PostgresError> {
         let mut watched = self.state.clone();
         // One that is found to be dead is as good as gone, even if the keeper has not heard of it yet.
@@ -176,7 +176,7 @@ impl Lane {
         }
     }
 
-    /// Waits until it is known whether there is a connection, for as long as a call may take.
+    /// Waits until the connection is up or down, within the timeout of a call.
     pub(crate) async fn settle(&self) {
         // The caller wants to count what there is, and one that is down counts as none.
         drop(self.connected(Instant::now() + self.dial.wait).await);
@@ -186,20 +186,21 @@ impl Lane {
         matches!(&*self.state.borrow(), LaneState::Up { client, number } if !client.is_closed() && *number > *self.condemned.borrow())
     }
 
-    /// How many wait here, and far more if it is not up: where a call is answered soonest.
+    /// The number of waiting calls, and a very large number if the connection is down. The lane with the smallest
+    /// burden answers first.
     pub(crate) fn burden(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed) + if self.is_up() { 0 } else { usize::MAX / 2 }
     }
 
-    /// A statement without a waiting caller should not hold its locks any longer. If the server does not even listen
-    /// to this, there is nothing to be done.
+    /// Cancels a statement without a waiting caller, so that it releases its locks. If the server does not react,
+    /// nothing more can be done.
     fn call_off(&self, client: &Client) {
         let (token, tls, wait) = (client.cancel_token(), self.dial.tls.clone(), self.dial.wait);
         drop(tokio::spawn(async move { timeout(wait, token.cancel_query(tls)).await }));
     }
 }
 
-/// Counts a call for as long as it lives, however it ends.
+/// Counts a call while it lives.
 struct InFlight<'a>(&'a AtomicUsize);
 
 impl<'a> InFlight<'a> {

@@ -1,4 +1,5 @@
-//! What nodes have leased of limits, by the clock of the server. Each call is one statement, as every other step is.
+//! The leases of limits that nodes hold, by the clock of the server. Each call is one statement, like every other
+//! step.
 
 use crate::PostgresStore;
 use crate::failure::PostgresError;

@@ -1,5 +1,5 @@
-//! The store of many machines, in PostgreSQL 14 or newer; no other crate knows PostgreSQL. What it acknowledges is in
-//! the server's log on disk, and a unique key decides who made an order, on however many nodes it was placed.
+//! The store for many machines, in PostgreSQL 14 or newer; no other crate knows PostgreSQL. What it acknowledges is
+//! in the server's log on disk. A unique key decides which node made an order, even if several nodes placed it.
 //!
 //! | to | it does |
 //! | --- | --- |
@@ -10,23 +10,22 @@
 //! | wake waiting callers | one `NOTIFY` for each statement that has news, on a connection that only listens |
 //! | not miss what was lost | re-checks slowly all orders with waiting callers, and faster while no notices arrive |
 //!
-//! Every statement is a transaction of its own and names its schema, so a pooler in transaction mode may stand in
-//! between; only the connection that listens must go [past it](Settings::with_listen_url).
+//! Every statement is a transaction and names its schema, so a pooler in transaction mode can stand in between. Only
+//! the connection that listens must [bypass it](Settings::with_listen_url).
 //!
 //! # For people with `psql`
 //!
-//! The tables are in `migrations/`, with a word on each column. A record is JSON: `SELECT convert_from(record,
-//! 'UTF8') FROM quittance.orders`; where `taken_at` is not null, the answer has gone to `taker` since it was written.
-//! Read them at any time; write to them only if you know what a version is.
+//! The tables are in `migrations/`, with a comment on each column. A record is JSON: `SELECT convert_from(record,
+//! 'UTF8') FROM quittance.orders`. If `taken_at` is not null, the answer has gone to `taker` since the record was
+//! written. The tables can be read at any time. Write to them only if you know what a version is.
 //!
 //! # When something is wrong
 //!
-//! A record that cannot be understood stays where it is and stands among the dead letters; its order answers with
+//! A record that cannot be parsed stays in its row and is listed with the dead letters. Its order answers with
 //! [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and nothing else stops. It keeps its timer, because
-//! it may be a newer version that wrote it. A server that is away, slow, read-only or full makes calls
-//! [unavailable](quittance_ports::StoreError::Unavailable) for as long as it is, and everything goes on by itself
-//! afterwards. A closed store answers with [`Sealed`] behind that error. [`PostgresOpenError`] says why a store does not
-//! open.
+//! a newer version may have written it. While a server is down, slow, read-only or full, calls are
+//! [unavailable](quittance_ports::StoreError::Unavailable); afterwards everything continues by itself. A sealed store
+//! answers with [`Sealed`] as the source of that error. [`PostgresOpenError`] says why a store does not open.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -73,8 +72,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
-/// A handle; its clones share the same connections. They are closed when the last one is dropped. It lives on the tokio
-/// runtime on which it was opened.
+/// A handle of the store; its clones share the same connections, which close when the last one is dropped. It needs
+/// the tokio runtime on which it was opened.
 #[derive(Clone)]
 pub struct PostgresStore(Arc<PostgresInner>);
 
@@ -92,8 +91,8 @@ impl Drop for PostgresInner {
 }
 
 impl PostgresStore {
-    /// Opens the store, and makes or updates its schema unless the settings say otherwise. It returns once it is
-    /// known whether notices of other nodes arrive; if they do not, it opens all the same, and says so.
+    /// Opens the store, and creates or updates its schema unless the settings forbid it. It returns once it is known
+    /// whether notices of other nodes arrive. If they do not, it still opens, and logs a warning.
     pub async fn open(settings: Settings) -> Result<Self, PostgresOpenError> {
         let address = settings.address();
         let bad_ca =
@@ -139,7 +138,7 @@ impl PostgresStore {
         Self(Arc::new(PostgresInner { shared, tasks }))
     }
 
-    /// Makes the schema, or brings it up to date, and nothing else.
+    /// Creates the schema or updates it, and does nothing else.
     pub async fn migrate(settings: &Settings) -> Result<Migrated, PostgresOpenError> {
         let address = settings.address();
         let bad_ca =
@@ -150,28 +149,28 @@ impl PostgresStore {
         schema.migrate(&mut client).await
     }
 
-    /// The name and the SQL of each step, for people who run them by themselves. `{schema}` stands for the quoted
+    /// The name and the SQL of each migration, for operators who run them by hand. `{schema}` stands for the quoted
     /// name of the schema.
     #[must_use]
     pub const fn migrations() -> &'static [(&'static str, &'static str)] {
         STEPS
     }
 
-    /// The whole of it for people who run it by hand with `psql`, in a schema of this name that is empty or not there
-    /// yet: one transaction that makes the schema, takes each step and notes it, so that a store opens there without
-    /// migrating. A schema that has some of the steps already begins behind the note of the last of them.
+    /// A script for `psql` that creates the whole schema under this name, in one transaction, if it is empty or
+    /// missing. It also records each migration, so that a store opens there without migrating. If a schema has some
+    /// migrations already, begin after the record of the last one.
     #[must_use]
     pub fn migration_script(schema: &str) -> String {
         schema::script(schema)
     }
 
-    /// How many statements were sent for calls of the store; many commits share one.
+    /// How many statements were sent for calls of the store. Many commits share one.
     #[must_use]
     pub fn round_trips(&self) -> u64 {
         self.shared().round_trips.load(Ordering::Relaxed)
     }
 
-    /// How many watches there are: zero when no caller waits, or something leaks.
+    /// The number of watches. If it is not zero although no caller waits, a watch leaks.
     #[must_use]
     pub fn watching(&self) -> usize {
         self.shared().watchers.len()
@@ -182,7 +181,7 @@ impl PostgresStore {
     }
 }
 
-/// A number that no other open store has; the server has dice.
+/// A random number from the server that no other open store has.
 async fn draw(client: &Client) -> Result<u64, tokio_postgres::Error> {
     let ask = "SELECT ('x' || translate(left(gen_random_uuid()::text, 13), '-', '') || '0000')::bit(64)::int8 # \
                ('x' || right(gen_random_uuid()::text, 12) || '0000')::bit(64)::int8";

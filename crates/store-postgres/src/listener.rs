@@ -1,6 +1,6 @@
-//! Notices of what other nodes have written. They come on a connection of their own, and can be lost: the connection
-//! breaks, or a pooler stands in between and nothing ever arrives. So the connection is tried out again and again,
-//! and behind it is a slow re-check of all orders with waiting callers, which is less slow while no notices arrive.
+//! Notices about writes of other nodes. They come on a separate connection and can be lost: the connection breaks, or
+//! a pooler drops them. So the connection is tested again and again. A slow re-check of all orders with waiting
+//! callers backs it up; it is faster while no notices arrive.
 
 use crate::failure::PostgresError;
 use crate::lane::{Dial, LaneBackoff};
@@ -16,9 +16,9 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client};
 
-/// How long a notice may take to come back to its sender, and how many may be lost before the connection counts as
-/// deaf.
+/// How long a test notice can take to come back to its sender.
 const ECHO_WAIT: Duration = Duration::from_secs(1);
+/// How many test notices can be lost before the connection counts as deaf.
 const ECHOES_LOST_MAX: u32 = 2;
 /// How many orders are read at once.
 const KEYS_AT_ONCE: usize = 1000;
@@ -26,7 +26,7 @@ const KEYS_AT_ONCE: usize = 1000;
 pub(crate) struct PostgresListener {
     pub(crate) shared: Arc<PostgresShared>,
     pub(crate) dial: Dial,
-    /// Set once it is known for the first time whether anything is heard.
+    /// Set once it is known for the first time whether notices arrive.
     pub(crate) tried: watch::Sender<bool>,
 }
 
@@ -51,7 +51,7 @@ impl PostgresListener {
         }
     }
 
-    /// Until the connection ends, or nothing is heard on it.
+    /// Listens until the connection ends, or no notices arrive on it.
     async fn listen(&self, has_warned: &mut bool, backoff: &mut LaneBackoff) -> Result<(), PostgresError> {
         let (client, mut wire) = self.dial.connect().await.map_err(|refused| refused.failure())?;
         let hear = async {
@@ -84,7 +84,7 @@ impl PostgresListener {
         }
     }
 
-    /// Begins to listen, and tries again and again whether anything arrives.
+    /// Begins to listen, and tests again and again whether notices arrive.
     async fn tend(
         &self,
         client: &Client,

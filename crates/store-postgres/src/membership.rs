@@ -1,5 +1,5 @@
-//! The nodes that work on this store, by the clock of the server, what all of them must agree on, and whether it is
-//! closed.
+//! The nodes that work on this store, by the clock of the server, the documents that they share, and whether the
+//! store is sealed.
 
 use crate::PostgresStore;
 use crate::batch;
@@ -28,17 +28,17 @@ const WRITING: &str = "writing a document";
 const LOOKING: &str = "looking at the server's settings";
 const SHARING: &str = "sharing the secret of the nodes";
 
-/// Another node draws at the same time at most once.
+/// How often drawing a secret is tried. Another node draws at the same time at most once.
 const DRAWS_MAX: usize = 4;
 
 impl PostgresStore {
-    /// What all nodes have in common: `drawn` if it is the first, and else what was drawn before.
+    /// The secret that all nodes share: `drawn`, unless another node has drawn one before.
     pub async fn shared_secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], StoreError> {
         self.secret(drawn).await.map_err(|failure| failure.while_doing(SHARING))
     }
 
-    /// Puts this secret in the place of the one that nodes share. The keys of orders follow from it, so it is only
-    /// for a store without orders.
+    /// Replaces the secret that the nodes share. The keys of orders depend on it, so this is only for a store without
+    /// orders.
     pub async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
         let secret = &secret[..];
         let params: SqlParams<'_> = &[(&SECRET, Type::TEXT), (&secret, Type::BYTEA)];
@@ -46,7 +46,7 @@ impl PostgresStore {
         replaced.map(drop).map_err(|failure| failure.while_doing(SHARING))
     }
 
-    /// What all nodes have in common, if one of them has drawn it.
+    /// The secret that all nodes share, or `None` if no node has drawn it yet.
     pub async fn secret_as_it_is(&self) -> Result<Option<[u8; 32]>, StoreError> {
         let record = async {
             let rows = self.shared().ask(&self.shared().statements.secret, &[(&SECRET, Type::TEXT)]).await?;

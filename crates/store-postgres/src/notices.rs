@@ -1,6 +1,5 @@
-//! What a notice says, and which of its two copies came first. A commit is signalled twice to the node that made it,
-//! once with the server's answer and once as a notice; whichever is first wakes the waiting callers, and the other
-//! does nothing.
+//! The content of a notice, and which of its two signals came first. The node that made a commit gets two signals:
+//! the server's reply and the notice. The first one wakes the waiting callers, and the second does nothing.
 
 use quittance_lifecycle::Key;
 use quittance_ports::Watchers;
@@ -8,19 +7,19 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// For so many batches it is remembered which signal came. Beyond that a caller may be woken for nothing.
+/// How many batches are remembered by their first signal. Above that, a caller may be woken for nothing.
 const REMEMBERED_MAX: usize = 4096;
 
-/// What a notice says.
+/// The content of a notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// The news that these orders are no longer awaited.
+    /// These orders are no longer awaited.
     News { node: u64, batch: u64, keys: Vec<Key> },
-    /// A node wants to know whether it hears itself.
+    /// A node tests whether its own notices arrive.
     Probe { node: u64, number: u64 },
 }
 
-/// How a notice of news begins; the server adds the keys.
+/// The beginning of a notice about orders; the server adds the keys.
 pub(crate) fn news(node: u64, batch: u64) -> String {
     format!("n{node:016x}{batch:016x}")
 }
@@ -30,7 +29,7 @@ pub(crate) fn probe(node: u64, number: u64) -> String {
 }
 
 impl Notice {
-    /// `None` if it is not one of ours: any client may send anything on a channel.
+    /// Parses a notice. `None` if it is not ours: any client can send on a channel.
     pub(crate) fn read(payload: &str) -> Option<Self> {
         let word = |at: usize| u64::from_str_radix(payload.get(at..at + 16)?, 16).ok();
         let (node, number) = (word(1)?, word(17)?);
@@ -51,9 +50,8 @@ impl Notice {
 pub(crate) struct AnnouncedBatches(Mutex<BTreeSet<u64>>);
 
 impl AnnouncedBatches {
-    /// Wakes the callers that wait for these, unless they have been woken for the same batch. The lock is held until
-    /// all are woken: the second signal may let another caller begin to wait, and that one must not be woken by the
-    /// first.
+    /// Wakes the callers that wait for these orders, unless they were woken for the same batch. The lock is held
+    /// until all are woken: after the second signal another caller can begin to wait, which the first must not wake.
     pub(crate) fn tell(&self, batch: u64, keys: &[Key], watchers: &Watchers) {
         if keys.is_empty() {
             return;
@@ -72,7 +70,7 @@ impl AnnouncedBatches {
     }
 }
 
-/// What a note looks like inside of a statement, whatever it says.
+/// Bytes in hexadecimal, which are safe inside a statement.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes everything");

@@ -1,4 +1,4 @@
-//! One order as a row: what stands in the narrow columns beside the record, and what is read back.
+//! An order as a row: its narrow columns beside the record, and how it is read back.
 
 use crate::failure::PostgresError;
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-/// The longest terms that are sent at every step. Longer ones stand outside of the row anyway.
+/// The longest terms that are sent at every step. Longer ones are stored outside of the row anyway.
 pub(crate) const SENT_TERMS_BYTES_MAX: usize = 2000;
 
 pub(crate) const OPEN: i16 = 0;
 pub(crate) const DEAD: i16 = 1;
 pub(crate) const AT_REST: i16 = 2;
 
-/// All that follows from the phase of an order.
+/// The columns that are derived from the phase of an order.
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresMarks {
     pub(crate) timer: Option<i64>,
-    /// The stock on which its answer stands, or from which it was taken.
+    /// The stock that holds its answer, or from which its answer was taken.
     pub(crate) target: Option<Target>,
     pub(crate) stocked: Option<StockEntry>,
     pub(crate) taker: Option<Key>,
@@ -28,12 +28,13 @@ pub(crate) struct PostgresMarks {
     pub(crate) awaited: bool,
 }
 
-/// What the server must know of an answer on the stock to give it away by itself.
+/// What the server needs to give away an answer from a stock by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StockEntry {
     pub(crate) expires: i64,
-    /// Once it is taken.
+    /// The timer after the take.
     pub(crate) timer: Option<i64>,
+    /// The purge time after the take.
     pub(crate) forget_at: Option<i64>,
 }
 
@@ -67,7 +68,7 @@ fn stocked(order: &Order, expires: Timestamp) -> StockEntry {
     StockEntry { expires: moment(expires), timer: timer.map(moment), forget_at: forget_at.map(moment) }
 }
 
-/// Moments in an index must sort as they lie in time; what lies beyond is as far as it goes.
+/// A moment as a number that sorts by time. Later moments than the column can hold become the latest one.
 pub(crate) fn moment(at: Timestamp) -> i64 {
     count(at.as_millis())
 }
@@ -80,7 +81,7 @@ pub(crate) fn read_moment(at: i64) -> Timestamp {
     Timestamp::from_millis(u64::try_from(at).unwrap_or(0))
 }
 
-/// A column that the statement promises to have.
+/// A column that the statement returns.
 pub(crate) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, PostgresError> {
     row.try_get(at).map_err(|error| PostgresError::of(&error))
 }
@@ -93,20 +94,20 @@ pub(crate) fn version(number: i64) -> Version {
     Version(number.cast_unsigned())
 }
 
-/// What stands under a key; or that it cannot be understood.
+/// The order of a row, or the fact that it cannot be parsed.
 pub(crate) type PostgresRow = Result<Versioned, BrokenWrite>;
 
-/// A record that cannot be understood, and which write of it.
+/// A record that cannot be parsed, with its version.
 #[derive(Clone, Debug)]
 pub(crate) struct BrokenWrite {
     pub(crate) version: Version,
     pub(crate) unreadable: Unreadable,
-    /// A later version of Quittance wrote it: nothing is wrong with it, and others can read it.
+    /// A later version of Quittance wrote it: the record is fine, and nodes of that version can read it.
     pub(crate) is_later: bool,
 }
 
-/// The columns `key, version, record, terms, taker, taken_at`, from `first` on. If there is a moment in the last one,
-/// the server has given the answer away, and the record does not say so yet.
+/// Reads the columns `key, version, record, terms, taker, taken_at`, beginning with `first`. If `taken_at` is set,
+/// the server has given the answer away, and the record does not hold that yet.
 pub(crate) fn stored(row: &Row, first: usize) -> Result<PostgresRow, PostgresError> {
     let key = key(column(row, first)?)?;
     let version = version(column(row, first + 1)?);

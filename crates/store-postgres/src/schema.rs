@@ -1,6 +1,5 @@
-//! How the tables come to be what this version knows, and why a store does not open. Steps are numbered, plain SQL,
-//! and all that are missing are taken in one transaction under a lock, so ten nodes that start at once take them
-//! once.
+//! Creates and updates the tables, and says why a store does not open. Migrations are numbered, plain SQL. All
+//! missing ones run in one transaction under a lock, so ten nodes that start together run them once.
 
 use crate::failure::PostgresError;
 use crate::lane::{Dial, LaneRefusal, SqlParams};
@@ -10,23 +9,23 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
-/// The oldest server that is known to work, as it numbers itself.
+/// The oldest supported server version, in the server's own numbering.
 const SERVER_MIN: i32 = 140_000;
-/// "quit" and "tanc", so that no other program takes the same lock.
+/// The number of the lock: "quit" and "tanc" as bytes, so that no other program uses the same lock.
 const LOCK: i64 = 0x7175_6974_7461_6e63;
 
-/// In this order; none is ever changed. `{schema}` stands for the quoted name of the schema. A change in how an order
-/// derives what stands beside its record needs a step that derives it again.
+/// The migrations in order. An existing one never changes. `{schema}` stands for the quoted name of the schema. If
+/// the derived columns of an order change, a new migration must derive them again.
 pub(crate) const STEPS: &[(&str, &str)] = &[
     ("0001_orders", include_str!("../migrations/0001_orders.sql")),
     ("0002_tenants", include_str!("../migrations/0002_tenants.sql")),
     ("0003_leases", include_str!("../migrations/0003_leases.sql")),
 ];
 
-/// The oldest version of the schema whose programs can still work after each step.
+/// The oldest schema version whose programs still work after each migration.
 const USABLE_FROM: &[i32] = &[1, 2, 2];
 
-/// The table that says which steps were taken, itself.
+/// The table that lists the migrations that have run.
 const LEDGER: &str = "
 CREATE TABLE IF NOT EXISTS {schema}.schema_versions (
     version     integer PRIMARY KEY,
@@ -77,22 +76,22 @@ pub enum PostgresOpenError {
     Failed { address: String, why: String },
 }
 
-/// What a migration has done.
+/// The result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
-    /// Zero where there was nothing.
+    /// The version before; zero if there was no schema.
     pub from: i32,
     pub to: i32,
-    /// The steps that were taken, in order.
+    /// The migrations that have run, in order.
     pub applied: Vec<&'static str>,
 }
 
-/// Where a schema stands.
+/// The version of a schema.
 #[derive(Clone, Copy)]
 struct SchemaVersion {
     version: i32,
     usable_from: i32,
-    /// The last version that the schema's own list names. Less than `version` if the list is lost and the tables stand.
+    /// The last version in the schema's own list. It is less than `version` if the list is lost and the tables exist.
     listed: i32,
 }
 
@@ -106,7 +105,7 @@ pub(crate) fn known() -> i32 {
     i32::try_from(STEPS.len()).expect("there are few steps")
 }
 
-/// The note that each step was taken, with the quoted name of the schema.
+/// The SQL that records each migration, for the quoted name of the schema.
 fn notes(schema: &str) -> impl Iterator<Item = String> {
     (1..).zip(STEPS.iter().zip(USABLE_FROM)).map(move |(version, ((name, _), usable_from))| {
         format!(
@@ -115,7 +114,7 @@ fn notes(schema: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Each step, and the note that it was taken, with the quoted name of the schema.
+/// Each migration and its record, for the quoted name of the schema.
 fn steps(schema: &str) -> impl Iterator<Item = String> {
     STEPS
         .iter()
@@ -123,7 +122,7 @@ fn steps(schema: &str) -> impl Iterator<Item = String> {
         .map(move |((_, sql), note)| format!("{}\n{note};\n", sql.replace("{schema}", schema).trim_end()))
 }
 
-/// All that makes a schema of this name where there is none, as one transaction.
+/// The script that creates a schema of this name, as one transaction.
 pub(crate) fn script(name: &str) -> String {
     let schema = quote(name);
     let mut script = format!("BEGIN;\nCREATE SCHEMA IF NOT EXISTS {schema};\n");
@@ -185,7 +184,7 @@ impl Schema<'_> {
         }
     }
 
-    /// Makes sure that the tables are there and understood.
+    /// Makes sure that the tables exist in a supported version.
     pub(crate) async fn settle(&self, client: &mut Client, migrate: bool) -> Result<(), PostgresOpenError> {
         self.check_server(client).await?;
         let record = self.version(client).await?;
@@ -216,7 +215,7 @@ impl Schema<'_> {
         Ok(())
     }
 
-    /// What has been made before is not made again; what is newer is good if it says that we can use it.
+    /// Whether the schema must be updated. A newer schema is accepted if its list says that this version can use it.
     fn is_older(&self, record: Option<SchemaVersion>) -> Result<bool, PostgresOpenError> {
         match record {
             Some(record) if record.version > known() && record.usable_from > known() => {
@@ -231,8 +230,8 @@ impl Schema<'_> {
         }
     }
 
-    /// What the list of versions says. Where it says less than this version knows, the tables themselves are looked
-    /// at: they may stand while their list is lost.
+    /// The version of the schema. If the list has fewer migrations than this version knows, the tables themselves are
+    /// checked, because they may exist although their list is lost.
     async fn version(&self, client: &Client) -> Result<Option<SchemaVersion>, PostgresOpenError> {
         let record = self.listed_version(client).await?;
         let listed = record.map_or(0, |record| record.version);
@@ -301,7 +300,7 @@ impl Schema<'_> {
         Ok(Migrated { from, to: from.max(known()), applied })
     }
 
-    /// Fails if tables or functions are gone although the list of versions says that they were made.
+    /// Fails if tables or functions are missing that the list of versions names.
     async fn check_tables(&self, client: &Client) -> Result<(), PostgresOpenError> {
         let (relations, functions) = (shape::relations(), shape::functions());
         let params: SqlParams<'_> =
@@ -318,7 +317,7 @@ impl Schema<'_> {
         Err(PostgresOpenError::Incomplete { address: self.address.into(), differs })
     }
 
-    /// Writes down again that the steps behind `listed` and up to `taken` were taken.
+    /// Records again that the migrations after `listed`, up to `taken`, have run.
     async fn list_versions(
         &self,
         transaction: &Transaction<'_>,

@@ -1,5 +1,5 @@
-//! Where the server is and how it is spoken to. A password is taken out of the address as soon as it is read, and is in
-//! nothing that is shown.
+//! The address of the server and how to connect. The password is taken out of the address as soon as it is read, and
+//! is never shown.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 const SCHEMA: &str = "quittance";
-/// PostgreSQL cuts longer names off without a word, and two schemas could become one.
+/// The longest name of a schema. PostgreSQL silently cuts longer names, so two schemas could become one.
 const SCHEMA_BYTES_MAX: usize = 63;
 const CONNECTIONS: usize = 4;
 const CONNECTIONS_MAX: usize = 64;
@@ -19,25 +19,25 @@ const CALL_WAIT: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     Disable,
-    /// Encrypted if the server can. The server is checked only against an authority that was given.
+    /// Encrypted if the server supports it. The server is verified only if a certificate authority was set.
     Prefer,
     /// Encrypted, or not at all.
     Require,
-    /// Encrypted, and the server proves its name to the given authority, or to a public one.
+    /// Encrypted, and the server's certificate must be valid for its name, from the given authority or a public one.
     VerifyFull,
 }
 
-/// Where the orders are.
+/// The settings of a store.
 ///
-/// The address is `postgres://user:password@host:port/database`, and after a `?` it may say
+/// The address is `postgres://user:password@host:port/database`. After a `?` it can hold these options:
 ///
 /// | option | means |
 /// | --- | --- |
-/// | `sslmode` | `disable`; `prefer` (the default): encrypted if the server can; `require`: encrypted; `verify-full`: encrypted, and the server's certificate is checked. With an authority of one's own it is checked in all modes but the first |
+/// | `sslmode` | `disable`; `prefer` (the default): encrypted if the server can; `require`: encrypted; `verify-full`: encrypted, and the server's certificate is checked. If a certificate authority is set, it is checked in all modes except `disable` |
 /// | `schema` | the schema in which the tables are, by default `quittance` |
 /// | `connections` | how many connections a node keeps open, by default 4, at least 2; the one that listens is not among them |
 ///
-/// and whatever else the driver knows, such as `connect_timeout` or `target_session_attrs`.
+/// The driver's own options work too, such as `connect_timeout` or `target_session_attrs`.
 #[derive(Clone)]
 pub struct Settings {
     pub(crate) server: ServerAddress,
@@ -50,14 +50,14 @@ pub struct Settings {
     pub(crate) call_wait: Duration,
 }
 
-/// One address.
+/// The address of a server.
 #[derive(Clone)]
 pub(crate) struct ServerAddress {
     pub(crate) config: Config,
     pub(crate) protection: Protection,
 }
 
-/// Why an address is not taken. It never shows what stood there: that may be a password.
+/// Why an address is refused. It does not show the address, which may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPostgresUrl {
     #[error("the address of a PostgreSQL store begins with postgres:// or postgresql://")]
@@ -80,7 +80,7 @@ pub enum BadPostgresUrl {
     NotForListening,
 }
 
-/// What an address says, ours apart from what the driver understands.
+/// The content of an address: our own options, and those of the driver.
 struct Read {
     server: ServerAddress,
     schema: Option<String>,
@@ -112,15 +112,15 @@ impl Settings {
         self
     }
 
-    /// The authority that the server's certificate must come from, and none but it.
+    /// Trusts only this certificate authority (PEM) for the server's certificate.
     #[must_use]
     pub fn with_ca(mut self, pem: Vec<u8>) -> Self {
         self.ca = Some(pem);
         self
     }
 
-    /// Where to listen for notices of other nodes: past a pooler that gives a connection to another client after each
-    /// transaction, for through one no notice would arrive.
+    /// Sets the address for notices of other nodes. It must bypass a pooler in transaction mode, because no notice
+    /// arrives through one.
     pub fn with_listen_url(mut self, url: &str) -> Result<Self, BadPostgresUrl> {
         let Read { mut server, schema, connections } = read(url)?;
         if schema.is_some_and(|schema| schema != self.schema) || connections.is_some() {
@@ -133,7 +133,7 @@ impl Settings {
         Ok(self)
     }
 
-    /// Whether the schema is made, and brought up to date, when the store is opened.
+    /// Whether the schema is created and updated when the store is opened.
     #[must_use]
     pub const fn with_migrate(mut self, yes: bool) -> Self {
         self.migrate = yes;
@@ -147,14 +147,14 @@ impl Settings {
         self
     }
 
-    /// Every call answers within it.
+    /// The timeout of every call.
     #[must_use]
     pub const fn with_call_wait(mut self, span: Duration) -> Self {
         self.call_wait = span;
         self
     }
 
-    /// The address for people, without the password.
+    /// The address for messages, without the password.
     #[must_use]
     pub fn address(&self) -> String {
         let ServerAddress { config, .. } = &self.server;
@@ -165,7 +165,7 @@ impl Settings {
         format!("postgres://{user}{}{port}/{database}?schema={}", hosts.join(","), self.schema)
     }
 
-    /// Where the tables are, as it is called and not as it was escaped.
+    /// The name of the schema, unescaped.
     #[must_use]
     pub fn schema(&self) -> &str {
         &self.schema
@@ -247,7 +247,7 @@ fn read_connections(value: &str) -> Result<usize, BadPostgresUrl> {
         .ok_or(BadPostgresUrl::Connections)
 }
 
-/// Undoes the `%41` of an address.
+/// Decodes `%41` and the like in an address.
 fn unescape(value: &str) -> Result<String, BadPostgresUrl> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.bytes();

@@ -1,20 +1,20 @@
-//! What stands in a schema, compared with what each step makes. By it tables are recognised whose list of versions is
-//! lost, and tables that are gone while others stand are noticed.
+//! Compares what a schema holds with what each migration makes. It recognizes tables whose list of versions is lost,
+//! and finds tables that are missing while others exist.
 
 use std::collections::BTreeSet;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
-/// One line for each thing that a step makes: the number of the step, and the thing as [`LOOK`] names it.
+/// One line for each thing that a migration makes: its number, and the thing as [`LOOK`] names it.
 const MADE: &str = include_str!("../migrations/made.txt");
 
-/// The table that lists the steps that were taken.
+/// The table that lists the migrations that have run.
 pub(crate) const VERSIONS: &str = "schema_versions";
 
 /// How many missing things a message names.
 const NAMED_MAX: usize = 12;
 
-/// Everything in a schema that a step can make. Indices that are not valid do not count.
+/// The query for everything in a schema that a migration can make. Invalid indices do not count.
 const LOOK: &str = "
 WITH here AS (
     SELECT c.oid, c.relname, c.relkind FROM pg_catalog.pg_class AS c
@@ -34,8 +34,8 @@ UNION ALL
 SELECT 'function ' || p.proname || '(' || pg_catalog.oidvectortypes(p.proargtypes) || ')'
 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = $1";
 
-/// Of the relations `$2` and the functions `$3`, those that are not in the schema `$1`: one look at the catalogue,
-/// cheap enough for every second.
+/// The query for those of the relations `$2` and functions `$3` that are missing in schema `$1`. It is cheap enough
+/// to run every second.
 pub(crate) const MISSING: &str = "
 SELECT w.name FROM unnest($2::text[]) AS w(name)
 WHERE NOT EXISTS (
@@ -47,13 +47,13 @@ WHERE NOT EXISTS (
     SELECT FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
     WHERE n.nspname = $1::text AND p.proname = w.name)";
 
-/// What stands in a schema.
+/// The state of a schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SchemaShape {
     Nothing,
-    /// All that the steps up to this one make, and nothing of later steps.
+    /// Everything up to this migration exists, and nothing of later ones.
     Whole(i32),
-    /// Something of ours, without all that belongs to it, or with columns that no known step makes.
+    /// Some of our tables exist, but parts are missing, or they have unknown columns.
     Differs(String),
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn functions() -> Vec<&'static str> {
     made().filter_map(name).collect()
 }
 
-/// What is missing, for people, as much of it as helps.
+/// Some of the missing things, for a message.
 pub(crate) fn name_some(mut missing: Vec<String>) -> String {
     let more = missing.len().saturating_sub(NAMED_MAX);
     missing.truncate(NAMED_MAX);
@@ -92,8 +92,8 @@ pub(crate) async fn look(client: &Client, schema: &str) -> Result<SchemaShape, t
     Ok(compare(&existing))
 }
 
-/// Other tables may share the schema; columns in our tables that no step makes are those of a later version, or of
-/// other tables with the same names.
+/// Compares existing things with the migrations. Other tables can share the schema. Unknown columns in our tables
+/// come from a later version, or from other tables with the same names.
 fn compare(existing: &BTreeSet<String>) -> SchemaShape {
     let Some(last) = made().filter(|(_, what)| existing.contains(*what)).map(|(step, _)| step).max() else {
         return SchemaShape::Nothing;

@@ -1,4 +1,4 @@
-//! What all handles and tasks of one open store share.
+//! The state that all handles and tasks of one open store share.
 
 use crate::failure::PostgresError;
 use crate::headcount::Headcount;
@@ -21,43 +21,43 @@ use tokio_postgres::Row;
 /// How often orders with waiting callers are checked while no notices arrive.
 pub(crate) const DEAF_RECHECK: Duration = Duration::from_secs(1);
 
-/// Tasks of different nodes add to the usage in parts of their own, as far as there are parts.
+/// The number of parts of the usage. Tasks of different nodes add to different parts, as far as possible.
 const SHARDS: u64 = 32;
 
-/// Of so many broken records it is remembered that they were reported. Beyond that some are reported again.
+/// How many reported broken records are remembered. Above that, some are reported again.
 const BROKEN_MAX: usize = 10_000;
 
 pub(crate) struct PostgresShared {
     pub(crate) settings: Settings,
     pub(crate) statements: Statements,
-    /// New for each open store: marks our own notices.
+    /// A new number for each open store, which marks our own notices.
     pub(crate) node: u64,
     pub(crate) queue: WriteQueue,
     pub(crate) takings: Takings,
     pub(crate) readers: Vec<Lane>,
-    /// One for each writer.
+    /// The connection of each writer.
     pub(crate) writers: Vec<Lane>,
     pub(crate) watchers: Watchers,
     pub(crate) announced: AnnouncedBatches,
     pub(crate) batches: AtomicU64,
     pub(crate) round_trips: AtomicU64,
-    /// The last probe of our own that came back.
+    /// The last of our own probes that came back.
     pub(crate) probe: watch::Sender<u64>,
     /// Whether notices arrive, as far as is known.
     pub(crate) hears: AtomicBool,
     pub(crate) headcount: Headcount,
-    /// Which store commits are for.
+    /// The store that commits require.
     pub(crate) fence: Mutex<Fence>,
-    /// The tables and functions that were gone while others stood, at the last look: until they are back nothing is
-    /// written.
+    /// The tables and functions that were missing at the last look while others existed. Nothing is written until
+    /// they are back.
     missing: Mutex<Option<String>>,
-    /// Whether it was reported that the list of the schema's versions is lost and cannot be written again.
+    /// Whether it was already reported that the list of the schema's versions is lost and cannot be restored.
     pub(crate) reported_list: AtomicBool,
     broken: Mutex<BTreeSet<(Key, Version)>>,
 }
 
 impl PostgresShared {
-    /// Half of the lanes are for writing.
+    /// The shared state. Half of the lanes are for writes.
     pub(crate) fn new(settings: Settings, statements: Statements, node: u64, mut lanes: Vec<Lane>) -> Self {
         let writers = lanes.split_off(lanes.len().div_ceil(2));
         Self {
@@ -87,7 +87,7 @@ impl PostgresShared {
         i16::try_from((self.node ^ task as u64) % SHARDS).expect("there are few shards")
     }
 
-    /// Where it is answered soonest.
+    /// The reader with the smallest burden.
     pub(crate) fn reader(&self) -> &Lane {
         self.readers.iter().min_by_key(|lane| lane.burden()).expect("there is at least one")
     }
@@ -100,7 +100,7 @@ impl PostgresShared {
         self.reader().ask(statement, params).await
     }
 
-    /// Fails while tables are gone, as far as the last look has shown.
+    /// Fails if the last look has shown that tables are missing.
     pub(crate) fn check_whole(&self) -> Result<(), PostgresError> {
         match &*self.missing.lock().unwrap_or_else(PoisonError::into_inner) {
             None => Ok(()),
@@ -108,7 +108,7 @@ impl PostgresShared {
         }
     }
 
-    /// Notes which tables are gone, and says whether that is news.
+    /// Notes which tables are missing. Returns whether that has changed.
     pub(crate) fn note_missing(&self, missing: Option<String>) -> bool {
         let mut noted = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = *noted != missing;
@@ -121,7 +121,7 @@ impl PostgresShared {
         if self.hears.load(Ordering::Relaxed) { span } else { span.min(DEAF_RECHECK) }
     }
 
-    /// Whether this write of this order has not been reported as broken before.
+    /// Whether this version of this order was not reported as broken before.
     pub(crate) fn is_first_broken(&self, key: &Key, version: Version) -> bool {
         let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         if broken.len() >= BROKEN_MAX {

@@ -1,6 +1,5 @@
-//! Every statement that is sent, written out with the name of the schema: nothing relies on what a session remembers,
-//! so a pooler may give each of them to another one. Each is a transaction of its own, so a node that freezes holds
-//! no lock.
+//! Every statement, with the name of the schema. No statement relies on the state of a session, so a pooler can use
+//! any session. Each is a transaction of its own, so a node that freezes holds no lock.
 
 use crate::notices::hex;
 use sha2::{Digest, Sha256};
@@ -155,13 +154,12 @@ FROM (SELECT (SELECT o.timer FROM {schema}.orders AS o
     LEFT JOIN claimed AS c ON true
 ORDER BY c.timer, c.key";
 
-/// Many takers at once: see `migrations/`.
+/// Serves many takers at once: see `migrations/`.
 const TAKE: &str = "
 SELECT * FROM {schema}.take_orders($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{sequence}')";
 
-/// Undoes the taking of an answer that the taking node cannot understand, also in the usage: it stands there again
-/// for nodes that can, and where operators look. It is a new write, because another node may have read the taken
-/// record.
+/// Undoes the take of an answer that the taking node cannot parse, also in the usage: the answer is back for nodes
+/// that can, and is listed for operators. It is a new write, because another node may have read the taken record.
 const PUT_BACK: &str = "
 WITH taken AS MATERIALIZED (
     SELECT key, taken_at / 86400000 AS day FROM {schema}.orders
@@ -201,8 +199,8 @@ FROM unnest($4::int2[]) AS s(standing) CROSS JOIN LATERAL (
     WHERE t.tenant = $3::bytea AND t.standing = s.standing AND t.key > $1::bytea ORDER BY t.key LIMIT $2::int8
 ) AS o ORDER BY o.key LIMIT $2::int8";
 
-/// A record that cannot be understood waits for an operator, in the list of dead letters. Its timer stays: a newer
-/// version may have written it, and can continue with it.
+/// Lists a record that cannot be parsed with the dead letters, for an operator. Its timer stays: a newer version may
+/// have written it, and can continue with it.
 const SET_ASIDE: &str = "
 UPDATE {schema}.orders AS o SET standing = 1, forget_at = NULL
 FROM unnest($1::bytea[], $2::int8[]) AS b(key, version)
@@ -219,8 +217,8 @@ WITH old AS MATERIALIZED (
 )
 SELECT (SELECT note FROM {schema}.seal), (SELECT count(*) FROM gone)";
 
-/// Removes an unreadable record, if it still is what was found unreadable. The sequence goes on, so what is written
-/// under this key next comes after it.
+/// Removes an unreadable record, if it has not changed since it was found unreadable. The sequence continues, so the
+/// next write of this key gets a higher version.
 const DISCARD: &str = "
 WITH gone AS (
     DELETE FROM {schema}.orders AS o
@@ -238,8 +236,8 @@ GROUP BY day, tenant, kind, site, provider, line HAVING sum(amount) <> 0 ORDER B
 /// Selects those of these orders that have news for a waiting caller.
 const RECHECK: &str = "SELECT key FROM {schema}.orders WHERE key = ANY($1::bytea[]) AND NOT awaited";
 
-/// Writes a node's heartbeat and removes members that were not seen for long. The time is the server's clock
-/// now, in milliseconds, and not the time at which the statement began.
+/// Writes a node's heartbeat and removes members without a recent heartbeat. The time is the server's current time in
+/// milliseconds, not the start of the statement.
 const SIGN_IN: &str = "
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now),
 gone AS (DELETE FROM {schema}.nodes USING clock WHERE seen < now - $3::int8 AND node <> $1::int8),
@@ -254,9 +252,9 @@ const ROLL: &str = "
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8, n.card, n.seen
 FROM (SELECT) AS once LEFT JOIN {schema}.nodes AS n ON true";
 
-/// Every statement that writes reads the seal, so a session that takes this lock has waited for all of them, and a
-/// later statement finds the seal: nothing is written once it is there. Sent as one message, it is one transaction,
-/// and nothing is left open if it fails. `{note}` is hexadecimal.
+/// Seals the store. Every statement that writes reads the seal, so this lock waits for all of them, and later
+/// statements find the seal: nothing is written after it. It is sent as one message, so it is one transaction, and
+/// nothing stays open if it fails. `{note}` is hexadecimal.
 const SEAL: &str = "
 SET LOCAL lock_timeout = '{wait}ms'; LOCK TABLE {schema}.seal IN ACCESS EXCLUSIVE MODE;
 INSERT INTO {schema}.seal (note) VALUES (decode('{note}', 'hex'))
@@ -271,13 +269,12 @@ const GIVE_BACK: &str = "
 UPDATE {schema}.leases SET amount = $4::int8
 WHERE name = $1::bytea AND node = $2::int8 AND version = $3::int8 AND amount > $4::int8";
 
-/// Adds 1 to the count of how far the store has come. It is in the table of the secrets, because it must be lost
-/// together with them.
+/// Adds 1 to the epoch of the store. It is in the table of the secrets, because both must be lost together.
 const EPOCH: &str = "
 INSERT INTO {schema}.secrets AS s (name, secret) VALUES ('epoch', int8send(1))
 ON CONFLICT (name) DO UPDATE SET secret = int8send(('x' || encode(s.secret, 'hex'))::bit(64)::int8 + 1)";
 
-/// What is known of the store, the moment by its own clock, the file that its orders are in, and whether there are any.
+/// Reads the marks of the store, its clock, the file of its orders, and whether there are any orders.
 const MARK: &str = "
 SELECT s.name, s.secret, (extract(epoch FROM clock_timestamp()) * 1000)::int8, pg_relation_filenode('{orders}'),
        EXISTS (SELECT FROM {schema}.orders)
@@ -287,7 +284,7 @@ const NOTE_MARK: &str = "
 INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea)
 ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
 
-/// Sets until when nodes put back the orders that they have in hand, unless a later end was set before.
+/// Sets the end of a recovery, until which nodes put back their orders in hand, unless a later end is set.
 const BEGIN_RECOVERY: &str = "
 INSERT INTO {schema}.secrets AS s (name, secret)
 VALUES ('recovery', int8send((extract(epoch FROM clock_timestamp()) * 1000)::int8 + $1::int8))
@@ -314,8 +311,7 @@ WITH first AS (
 INSERT INTO {schema}.secrets (name, secret) SELECT 'drawn', $2::bytea FROM first
 ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
 
-/// Replaces the secret by an older one, with the time at which it was drawn; does nothing if another node was
-/// quicker.
+/// Replaces the secret by an older one with its time, unless another node has changed it.
 const OLDER_SECRET: &str = "
 WITH older AS (
     UPDATE {schema}.secrets SET secret = $2::bytea WHERE name = 'callbacks' AND secret = $1::bytea RETURNING 1

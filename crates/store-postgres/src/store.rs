@@ -1,4 +1,4 @@
-//! The store as callers see it: writes go through the queue, reads go to the server at once.
+//! The store for callers: writes go through the queue, reads go to the server at once.
 
 use crate::PostgresStore;
 use crate::batch;
@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-/// How many rows are listed or erased by one statement: others want their turn.
+/// How many rows one statement lists or erases, because other calls need a turn.
 const ROWS_AT_ONCE: usize = 256;
 /// How many rows of usage are read at once.
 const LINES_AT_ONCE: i64 = 4096;
@@ -40,13 +40,13 @@ fn number(limit: usize) -> i64 {
 }
 
 impl PostgresStore {
-    /// Asks on behalf of a caller.
+    /// Runs a statement for a caller, and counts it.
     async fn query(&self, statement: &str, params: SqlParams<'_>) -> Result<Vec<Row>, PostgresError> {
         self.shared().round_trips.fetch_add(1, Ordering::Relaxed);
         self.shared().ask(statement, params).await
     }
 
-    /// Waits for a writer, but not for ever.
+    /// Waits for a writer, with a timeout.
     async fn written<T>(
         &self,
         left: Result<oneshot::Receiver<Result<T, StoreError>>, PostgresError>,
@@ -61,7 +61,7 @@ impl PostgresStore {
         }
     }
 
-    /// What takes several statements has no more time than what takes one.
+    /// Limits a call of several statements to the time of one.
     async fn in_time<T>(
         &self,
         call: impl Future<Output = Result<T, PostgresError>> + Send,
@@ -72,8 +72,8 @@ impl PostgresStore {
         answer.map_err(|failure| failure.while_doing(doing))
     }
 
-    /// Puts records that cannot be understood where people look. It is a service, and nothing depends on it. A record of a later
-    /// version is left alone: the nodes that wrote it can read it.
+    /// Lists records that cannot be parsed with the dead letters, for operators. A failure is ignored, because
+    /// nothing depends on it. A record of a later version is left alone, because the nodes that wrote it can read it.
     async fn set_aside(&self, broken: &[BrokenWrite]) {
         let damaged = || broken.iter().filter(|broken| !broken.is_later);
         let keys: Vec<&[u8]> = damaged().map(|broken| &broken.unreadable.key.0[..]).collect();
@@ -97,7 +97,8 @@ impl PostgresStore {
         self.row(key).await?.map(|row| row::stored(&row, 0)).transpose()
     }
 
-    /// Whether there was one; or what is left for a node that can read it.
+    /// Removes an unreadable record. Returns whether there was one, or the record that is left for a node that can
+    /// read it.
     async fn discarded(&self, key: &Key) -> Result<Result<bool, BrokenWrite>, PostgresError> {
         loop {
             let Some(row) = self.row(key).await? else { return Ok(Ok(false)) };
@@ -366,7 +367,7 @@ impl Store for PostgresStore {
         self.read_usage(from, to).await.map_err(|failure| failure.while_doing(READING))
     }
 
-    /// What was done stays done, also if there is no time for all of it.
+    /// Compacts old usage. If the time is over, the finished part stays done.
     async fn compact_usage(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
         self.in_time(self.closed(detail, sums), CLOSING).await
     }

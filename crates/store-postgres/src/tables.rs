@@ -1,5 +1,5 @@
-//! Whether all tables stand, looked at by every node every second. Tables that are all gone are made again; some that
-//! are gone fence the store; a list of versions that is lost is written again.
+//! Checks every second whether all tables exist. If all are missing, they are made again. If some are missing,
+//! nothing is written. A lost list of versions is restored.
 
 use crate::PostgresStore;
 use crate::failure::{PARTS_ADVICE, PostgresError};
@@ -11,12 +11,12 @@ use crate::shared::PostgresShared;
 use std::sync::atomic::Ordering;
 use tokio_postgres::types::Type;
 
-/// What one look at the catalogue shows.
+/// The result of one look at the catalog.
 pub(crate) enum Tables {
     Whole,
-    /// None of the tables stands.
+    /// None of the tables exists.
     Gone,
-    /// All stand but the list of versions, or the list names less than this node has made.
+    /// All tables exist except the list of versions, or the list lacks migrations that have run.
     Unlisted,
     /// Some tables are missing, and others are there. Holds the names of the missing ones.
     Parts(String),
@@ -50,7 +50,7 @@ pub(crate) async fn tables(shared: &PostgresShared) -> Result<Tables, PostgresEr
 }
 
 impl PostgresStore {
-    /// Fails, and lets nothing be written, while some tables are gone.
+    /// Checks the tables. Fails, and stops all writes, while some are missing.
     pub(crate) async fn look_at_tables(&self) -> Result<(), PostgresError> {
         let shared = self.shared();
         let record = tables(shared).await?;
@@ -108,7 +108,7 @@ impl PostgresStore {
         }
     }
 
-    /// No promise depends on the list, so work goes on without it.
+    /// Restores the list of versions. No promise depends on it, so work continues without it.
     async fn list_versions_again(&self) {
         let shared = self.shared();
         let why = if shared.settings.migrate {

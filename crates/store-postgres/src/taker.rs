@@ -1,5 +1,5 @@
-//! Serves all waiting takers of a stock with one statement, again and again. The server gives the answers away by
-//! itself; only here it turns out whether one can be understood, and what cannot is put back and passed over.
+//! Serves all waiting takers with one statement, again and again. The server gives the answers away by itself. An
+//! answer that this node cannot parse is put back and passed over.
 
 use crate::batch;
 use crate::failure::PostgresError;
@@ -17,7 +17,7 @@ use tokio_postgres::types::Type;
 
 pub(crate) const TAKING: &str = "taking an answer from the stock";
 
-/// How often a statement is tried that got into the way of others, and how often a request is served again.
+/// How often a statement is tried that was aborted because of others, and how often a request is served again.
 const TRIES_MAX: usize = 5;
 
 pub(crate) struct Taker {
@@ -25,17 +25,17 @@ pub(crate) struct Taker {
     pub(crate) number: usize,
 }
 
-/// What became of one request.
+/// The outcome of one request.
 enum TakeOutcome {
     Repeat(PostgresRow),
-    /// It was given to the claimant for the first time.
+    /// The claimant gets this answer for the first time.
     Fresh(PostgresRow),
     Nothing,
-    /// There is something, and others have it in hand just now.
+    /// Other statements hold all answers of the stock at the moment.
     Again,
 }
 
-/// The parameters, each a column.
+/// The parameters of the statement, each a column.
 #[derive(Default)]
 struct TakeColumns<'a> {
     number: Vec<i32>,
@@ -149,7 +149,7 @@ impl Taker {
         outcomes(&rows, requests.len())
     }
 
-    /// The requests that are to be served again.
+    /// Answers the requests, and returns those that must be served again.
     async fn answer_all(&self, requests: Vec<WaitingTake>, outcomes: Vec<TakeOutcome>) -> Vec<WaitingTake> {
         let mut again = Vec::new();
         for ((request, reply), outcome) in requests.into_iter().zip(outcomes) {
@@ -179,7 +179,7 @@ impl Taker {
         again
     }
 
-    /// For nodes that can understand it, and not for us.
+    /// Puts an answer back for nodes that can parse it.
     async fn put_back(&self, request: &StockTake, broken: &BrokenWrite) -> Result<(), PostgresError> {
         let BrokenWrite { version, unreadable, .. } = broken;
         tracing::warn!(key = %unreadable.key, detail = %unreadable.detail, "an answer on the stock cannot be read");
@@ -209,7 +209,7 @@ fn answer(reply: WriteReply<Option<Versioned>>, answer: Result<Option<Versioned>
     drop(reply.send(answer));
 }
 
-/// The outcome of each request, in their order.
+/// The outcome of each request, in order.
 fn outcomes(rows: &[Row], requests: usize) -> Result<Vec<TakeOutcome>, PostgresError> {
     batch::sealed(rows)?;
     let mut outcomes: Vec<_> = (0..requests).map(|_| TakeOutcome::Nothing).collect();

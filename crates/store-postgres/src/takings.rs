@@ -1,5 +1,5 @@
-//! Where callers wait for something from a stock. All that wait are served by one statement, as many as fit, and in
-//! the order of their locks; the queue is bounded.
+//! The queue of requests for answers from stocks. One statement serves as many as fit, in the order of their locks.
+//! The queue is bounded.
 
 use crate::failure::PostgresError;
 use crate::write_queue::WriteReply;
@@ -9,11 +9,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// How many wait at most; a call beyond that fails as not available.
+/// The most waiting requests. A further call fails as unavailable.
 const WAITING_MAX: usize = 65_536;
-/// A statement holds a lock for each of them.
+/// The most requests of one statement, which holds a lock for each.
 const TAKES_MAX: usize = 128;
-/// So many writes that could not be understood are passed over without a look. Beyond that some are looked at again.
+/// How many unparseable answers are remembered and passed over without a look. Above that, some are read again.
 const BROKEN_MAX: usize = 256;
 
 /// A request for an answer from a stock.
@@ -26,7 +26,8 @@ pub(crate) struct StockTake {
 }
 
 impl StockTake {
-    /// Two takes by the same claimant must wait for each other. Two others that share a lock only wait a little.
+    /// The lock of a request. Two takes by the same claimant must wait for each other. Other requests that share a
+    /// lock by chance wait only a short time.
     pub(crate) fn lock(&self) -> i64 {
         let first =
             |bytes: &[u8; 32]| bytes.first_chunk().map_or(0, |eight: &[u8; 8]| i64::from_be_bytes(*eight));
@@ -39,7 +40,7 @@ pub(crate) type WaitingTake = (StockTake, WriteReply<Option<Versioned>>);
 pub(crate) struct Takings {
     waiting: Mutex<VecDeque<WaitingTake>>,
     waiting_max: usize,
-    /// The versions of what stands on a stock and cannot be understood here.
+    /// The versions of answers in a stock that cannot be parsed here.
     broken: Mutex<BTreeSet<i64>>,
     pub(crate) bell: Notify,
 }
@@ -55,7 +56,7 @@ impl Takings {
         Self { waiting: Mutex::default(), waiting_max, broken: Mutex::default(), bell: Notify::new() }
     }
 
-    /// A panic elsewhere cannot have left a line half-written.
+    /// Locks the queue. A panic elsewhere cannot have left it half-written.
     fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingTake>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +80,7 @@ impl Takings {
         Ok(answer)
     }
 
-    /// As many as fit, in the order of their locks. A caller that has left is left out.
+    /// The next requests: as many as fit, in the order of their locks. Requests whose caller has left are dropped.
     pub(crate) fn next(&self) -> Vec<WaitingTake> {
         let mut waiting = self.waiting();
         let mut served = Vec::new();

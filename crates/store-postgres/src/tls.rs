@@ -1,4 +1,4 @@
-//! How a connection is encrypted, and whether the server must prove its name.
+//! How a connection is encrypted, and whether the server's certificate is checked.
 
 use crate::settings::{Protection, ServerAddress};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-/// Why nothing can be encrypted with what was given.
+/// Why the given certificate authority cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum BadCa {
     #[error("the file of the certificate authority holds no certificate in PEM")]
@@ -46,8 +46,8 @@ fn authority(pem: &[u8]) -> Result<RootCertStore, BadCa> {
     if roots.is_empty() { Err(BadCa::Empty) } else { Ok(roots) }
 }
 
-/// Accepts any server, as `prefer` and `require` do everywhere: no third party can listen in, but it is not known
-/// which server is at the other end. The handshake itself is still checked.
+/// Accepts any server, as `prefer` and `require` do everywhere: the connection is encrypted, but the server is not
+/// identified. The handshake itself is still checked.
 #[derive(Debug)]
 struct AnyServer(Arc<CryptoProvider>);
 

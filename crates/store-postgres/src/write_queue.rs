@@ -1,6 +1,6 @@
-//! Where callers leave what is to be written, and where writers take as much of it as fits into one statement. The
-//! queue is bounded. No order is in two statements at once. A call that wants the same step of the same order as an
-//! earlier one needs no statement: it has lost, and gets the winner.
+//! The queue of writes, from which writers take as many as fit into one statement. The queue is bounded, and no order
+//! is in two statements at once. A call for the same step of the same order as an earlier call needs no statement: it
+//! has lost, and gets the winner.
 
 use crate::failure::PostgresError;
 use crate::row::{PostgresMarks, SENT_TERMS_BYTES_MAX};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// How much waits at most; a call beyond that fails as not available.
+/// The most waiting writes. A further call fails as unavailable.
 const WAITING_MAX: usize = 65_536;
 const COMMITS_MAX: usize = 256;
 const COUNTS_MAX: usize = 1024;
@@ -22,7 +22,7 @@ const NEWS_MAX: usize = 120;
 
 pub(crate) type WriteReply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// An order to be written, ready to be sent.
+/// An order that is ready to be sent.
 pub(crate) struct PendingWrite {
     pub(crate) expected: Version,
     pub(crate) order: Arc<Order>,
@@ -31,7 +31,7 @@ pub(crate) struct PendingWrite {
     pub(crate) marks: PostgresMarks,
     pub(crate) record: Vec<u8>,
     pub(crate) terms: Vec<u8>,
-    /// Only of terms that are not worth sending at every step.
+    /// The digest of terms that are too long to be sent at every step.
     pub(crate) digest: Option<[u8; 32]>,
     pub(crate) sends_terms: bool,
 }
@@ -58,7 +58,7 @@ impl PendingWrite {
     }
 }
 
-/// One order that is to be written, and all calls that want the same step of it.
+/// An order to write, and all calls for the same step of it.
 pub(crate) struct Contest {
     pub(crate) write: Box<PendingWrite>,
     pub(crate) first: WriteReply<Commit>,
@@ -71,7 +71,7 @@ pub(crate) struct Addition {
     pub(crate) reply: WriteReply<()>,
 }
 
-/// What goes into one statement.
+/// The content of one statement.
 #[derive(Default)]
 pub(crate) struct WriteBatch {
     pub(crate) contests: Vec<Contest>,
@@ -82,7 +82,7 @@ pub(crate) struct WriteBatch {
 struct WaitingWrite {
     commits: VecDeque<(Box<PendingWrite>, WriteReply<Commit>)>,
     additions: VecDeque<Addition>,
-    /// Orders that are in a statement just now.
+    /// Orders that are in a statement at the moment.
     away: BTreeSet<Key>,
 }
 
@@ -103,7 +103,7 @@ impl WriteQueue {
         Self { waiting: Mutex::default(), waiting_max, bell: Notify::new() }
     }
 
-    /// A panic elsewhere cannot have left a line half-written.
+    /// Locks the queue. A panic elsewhere cannot have left it half-written.
     fn waiting(&self) -> MutexGuard<'_, WaitingWrite> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,7 +135,7 @@ impl WriteQueue {
         Ok(answer)
     }
 
-    /// As much as fits; nothing if nothing can be done just now. A caller that has left is left out.
+    /// Takes as much as fits; nothing if nothing can be written now. Writes whose caller has left are dropped.
     pub(crate) fn take(&self) -> WriteBatch {
         let mut waiting = self.waiting();
         let batch = waiting.take();
@@ -147,7 +147,7 @@ impl WriteQueue {
         batch
     }
 
-    /// These orders are in no statement any more.
+    /// Notes that these orders are in no statement any more.
     pub(crate) fn bring_back(&self, keys: &[Key]) {
         let mut waiting = self.waiting();
         for key in keys {
@@ -170,7 +170,7 @@ impl WriteBatch {
         self.contests.len() + self.additions.len()
     }
 
-    /// In two, neither of which is empty if there are two.
+    /// Splits the batch into two halves, neither of which is empty if it has two entries.
     pub(crate) fn halve(mut self) -> (Self, Self) {
         let at = self.len() / 2;
         let contests = self.contests.split_off(at.min(self.contests.len()));

@@ -1,5 +1,5 @@
-//! Takes all that waits into one statement, again and again. A call that lost gets the winner; callers that wait for
-//! an order that was written are woken before the writing call is answered.
+//! Writes all waiting commits with one statement, again and again. A call that lost gets the winner. Callers that
+//! wait for a written order are woken before the writing call is answered.
 
 use crate::batch::{self, CommitColumns, CommitOutcome};
 use crate::failure::PostgresError;
@@ -21,9 +21,9 @@ use tokio_postgres::types::Type;
 pub(crate) const COMMITTING: &str = "committing an order";
 pub(crate) const COUNTING: &str = "adding to the usage";
 
-/// How often a statement is tried that got into the way of others, and how often an order is looked at again.
+/// How often a statement is tried that was aborted because of others, and how often an order is read again.
 const TRIES_MAX: usize = 5;
-/// How long a writer without a connection leaves the work to others before it looks again.
+/// How long a writer without a connection leaves the work to other writers.
 const STEP_BACK: Duration = Duration::from_millis(50);
 
 pub(crate) struct BatchWriter {
@@ -57,7 +57,8 @@ impl BatchWriter {
         &self.shared.writers[self.number]
     }
 
-    /// A writer without a connection leaves the work to the others; if none has one, all that waits fails.
+    /// Whether a writer without a connection leaves the work to others. If none has a connection, all waiting calls
+    /// fail.
     fn must_step_back(&self) -> bool {
         !self.lane().is_up() && self.shared.writers.iter().any(Lane::is_up)
     }
@@ -149,7 +150,7 @@ impl BatchWriter {
         Ok(outcomes)
     }
 
-    /// The winners over these could not be read in the statement itself.
+    /// Reads the winners again that the statement could not read.
     async fn look_again(&self, contests: Vec<Contest>) {
         if contests.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Orders come, are written over and go; the tables must not remember it.
+//! Tests that tables do not grow while orders come, are updated and go.
 
 use super::{open, settings_at, write};
 use futures_util::future::join_all;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const LIVE: usize = 400;
 
-/// All orders of one round, through their whole lives: placed, submitted, solving, polled again and again, failed.
+/// Runs all orders of one round through their lives: placed, submitted, solving, polled several times, failed.
 async fn live_and_die(store: &PostgresStore, round: u64) {
     let now = after(round * 10_000);
     let steps: [fn(&str, Timestamp) -> samples::SampleOrder; 6] = [

@@ -1,4 +1,4 @@
-//! What `doctor` learns about a server.
+//! Tests of `doctor` on a server.
 
 use super::{fresh_schema, open, settings, settings_at};
 use quittance_ports::{Finding, Membership, Verdict};

@@ -1,4 +1,4 @@
-//! Every promise of a store and of a membership, each on a fresh schema.
+//! Runs every promise of a store and of a membership, each on a fresh schema.
 
 use super::{fresh_schema, open, settings, settings_at};
 use quittance_ports::conformance::{LeasesPromise, MembershipPromise, Promise, Relay};
@@ -32,7 +32,7 @@ mod between_two_nodes {
 mod through_a_pooler {
     use super::{Arc, OnceLock, Pooler, Promise, fresh_schema, open, settings_at, shared_postgres};
 
-    /// One for all tests; it goes with the process.
+    /// A pooler for all tests, which stops with the process.
     fn pooler() -> &'static Pooler {
         static POOLER: OnceLock<Pooler> = OnceLock::new();
         POOLER.get_or_init(|| Pooler::start(shared_postgres()))

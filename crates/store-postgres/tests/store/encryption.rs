@@ -1,4 +1,4 @@
-//! Passwords and certificates: who is let in, what is checked, and what is never shown.
+//! Tests of passwords and certificates: which clients are accepted, what is checked, and what is never shown.
 
 use super::{chain, create, settings_at};
 use quittance_ports::conformance::samples::{self, START};
@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 const PASSWORD: &str = "pässwörd-s3cret'\"";
 
-/// An authority of our own, and a server on loopback with a certificate from it.
+/// A test authority, and a server on loopback with a certificate from it.
 fn encrypted() -> (Postgres, String) {
     let mut of_authority = CertificateParams::new(Vec::new()).unwrap();
     of_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

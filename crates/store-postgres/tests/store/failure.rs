@@ -1,5 +1,5 @@
-//! A server that is killed, paused, cut off or made read-only: calls end in time, everything goes on by itself
-//! afterwards, and nothing that was acknowledged is lost.
+//! Tests of a server that is killed, paused, cut off or made read-only: calls end in time, everything recovers by
+//! itself, and nothing that was acknowledged is lost.
 
 use super::{TIMEOUT, commit, create, is_unavailable, open, settings_at, until, write};
 use futures_util::future::join_all;
@@ -23,7 +23,7 @@ fn queued(name: &str) -> Arc<Order> {
     samples::queued(name, START).order
 }
 
-/// Every kind of call says that it is not available, each in its time.
+/// Checks that every kind of call fails as unavailable, in time.
 async fn nothing_works(store: &PostgresStore) {
     let order = queued("in vain");
     let calls = async || {
@@ -138,7 +138,7 @@ fn a_server_made_read_only_can_be_read_and_is_written_again_afterwards() {
     });
 }
 
-/// What another holds is waited for, and no longer than a call may take.
+/// A call waits for a lock of another session, but not longer than its timeout.
 #[test]
 fn a_row_locked_by_another_session_holds_up_no_commit_for_ever() {
     super::run(async {

@@ -1,5 +1,5 @@
-//! A store that was dropped, truncated or restored takes no commit of a node that knows it as it was, until that node
-//! has looked; and nodes learn how long they have to put back what they had in hand.
+//! Tests of a store that was dropped, truncated or restored: it takes no commit of a node that knows its earlier
+//! state until that node has looked. Nodes also learn how long they have to put back their orders in hand.
 
 use super::{commit, create, fresh_schema, open, run, settings};
 use quittance_ports::conformance::samples::{self, START};
@@ -123,7 +123,7 @@ fn tables_that_were_rewritten_have_forgotten_nothing() {
     });
 }
 
-/// What a node brings: a secret, when that was drawn, and whether the node works with it.
+/// The request of a node: a secret, when it was drawn, and whether the node works with it.
 fn bring(drawn: u8, known: Option<&StoreMark>, secret: &'static [[u8; 32]]) -> MarkRequest<'static> {
     let known_mark = known.map(|mark| (mark.identity, mark.epoch));
     let drawn_at = known.map(|mark| mark.drawn_at);

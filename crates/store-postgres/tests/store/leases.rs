@@ -1,4 +1,4 @@
-//! What only this store can get wrong about leases.
+//! Tests of leases that are special to this store.
 
 use super::{fresh_schema, open, settings};
 use quittance_ports::{LeaseOutcome, Leases, Version};

@@ -1,4 +1,4 @@
-//! Notices of other nodes: they come at once, and no caller waits for ever for a notice that was lost.
+//! Tests of notices from other nodes: they come at once, and no caller waits for ever for a lost notice.
 
 use super::{NEVER, create, fresh_schema, open, settings, settings_at, until, write};
 use quittance_lifecycle::Order;
@@ -34,7 +34,7 @@ fn a_waiter_at_another_node_is_woken_without_a_re_check() {
     });
 }
 
-/// More news than fit into one notice.
+/// More changes than fit into one notice.
 #[test]
 fn a_crowd_of_answers_wakes_a_crowd_of_waiters() {
     super::run(async {
@@ -50,7 +50,7 @@ fn a_crowd_of_answers_wakes_a_crowd_of_waiters() {
     });
 }
 
-/// Another program writes past us, or a notice is lost.
+/// Another program writes to the database, or a notice is lost.
 #[test]
 fn a_change_without_a_notice_is_found_by_the_re_check_and_no_other_waiter_is_woken() {
     super::run(async {
@@ -70,7 +70,7 @@ fn a_change_without_a_notice_is_found_by_the_re_check_and_no_other_waiter_is_wok
     });
 }
 
-/// Through a pooler in transaction mode LISTEN is taken and nothing is ever heard.
+/// A pooler in transaction mode accepts LISTEN, but no notice ever arrives.
 #[test]
 fn behind_a_pooler_alone_waiters_are_woken_by_the_re_check_and_the_checkup_says_so() {
     super::run(async {

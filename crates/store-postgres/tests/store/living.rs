@@ -1,4 +1,4 @@
-//! What it is like to live with: how many statements things cost, many callers and nodes at once, and large pictures.
+//! Tests of daily use: the number of statements, many callers and nodes at once, and large pictures.
 
 use super::{commit, create, fresh_schema, open, settings, settings_at, write};
 use futures_util::future::join_all;
@@ -16,7 +16,7 @@ fn queued(n: usize) -> Arc<Order> {
     samples::queued(&format!("order {n}"), START).order
 }
 
-/// What these calls cost.
+/// The number of statements of these calls.
 async fn trips<T>(store: &PostgresStore, calls: impl Future<Output = T>) -> (u64, T) {
     let before = store.round_trips();
     let done = calls.await;
@@ -65,7 +65,7 @@ fn commits_that_come_together_share_statements() {
     });
 }
 
-/// The server keeps its plans, and those that it made for an empty table must be good for a full one.
+/// The server keeps its plans, and those for an empty table must be good for a full one.
 #[test]
 fn no_commit_and_no_taker_ever_reads_all_orders() {
     super::run(async {
@@ -108,7 +108,7 @@ fn no_commit_and_no_taker_ever_reads_all_orders() {
     });
 }
 
-/// A herd that places one order needs no statement for each of it.
+/// Many callers that place one order need no statement each.
 #[test]
 fn a_herd_that_joins_one_order_shares_statements_and_all_get_the_same_record() {
     super::run(async {
@@ -136,7 +136,7 @@ fn a_herd_that_joins_one_order_shares_statements_and_all_get_the_same_record() {
     });
 }
 
-/// Updates and creations of the same few orders, from several nodes, in batches that overlap in every way.
+/// Updates and creations of the same few orders from several nodes, in overlapping batches.
 #[test]
 fn nodes_whose_batches_overlap_do_not_get_into_each_others_way() {
     const NODES: usize = 3;
@@ -173,7 +173,7 @@ fn nodes_whose_batches_overlap_do_not_get_into_each_others_way() {
     });
 }
 
-/// The terms of an order with a picture are not sent and not stored again at every step.
+/// The terms of an order with a picture are not sent and stored again at every step.
 #[test]
 fn a_large_picture_is_written_once_and_follows_when_it_changes() {
     super::run(async {
@@ -208,7 +208,7 @@ fn a_large_picture_is_written_once_and_follows_when_it_changes() {
     });
 }
 
-/// Lines of the usage stop growing where a number ends, and never fail.
+/// Counters of the usage stop at the highest number, and never fail.
 #[test]
 fn the_usage_fill_up_and_do_not_overflow() {
     super::run(async {
@@ -231,7 +231,7 @@ fn the_usage_fill_up_and_do_not_overflow() {
     });
 }
 
-/// A name that is too long for an index is refused by the server, and with it the whole statement.
+/// The server refuses a name that is too long for an index, and with it the whole statement.
 #[test]
 fn what_the_server_cannot_take_does_not_take_others_with_it() {
     super::run(async {
@@ -292,7 +292,7 @@ fn of_two_nodes_that_look_at_once_each_due_order_goes_to_one() {
     });
 }
 
-/// On a server that does not wait for its disk, for the sake of time: what is compared are answers.
+/// This server does not wait for its disk, to save time: only answers are compared.
 #[test]
 fn it_answers_like_the_memory_store_on_many_seeds() {
     let server = Postgres::start(&["fsync=off", "synchronous_commit=off"]);

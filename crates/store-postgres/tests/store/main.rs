@@ -1,5 +1,5 @@
-//! The PostgreSQL store through its public interface, on a server of its own: it keeps every promise of the suite, alone,
-//! between two nodes and through a pooler, and what only it can promise is here besides.
+//! Tests of the PostgreSQL store through its public interface, on its own server: every promise of the suite, alone,
+//! between two nodes and through a pooler, and its own promises.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod bloat;
@@ -27,28 +27,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// A busy machine can take its time; what never comes is noticed all the same.
+/// Longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// So seldom that word which was lost is not found by it before the test has failed.
+/// So long that a re-check cannot find a lost notice before the test has failed.
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Runs a test to its end, and not for ever.
+/// Runs a test with a timeout.
 fn run<T>(test: impl Future<Output = T>) -> T {
     runtime().block_on(async { tokio::time::timeout(TIMEOUT, test).await.expect("it waits for ever") })
 }
 
-/// A schema that was never used.
+/// The name of a new schema.
 fn fresh_schema() -> String {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     format!("test_{}", LAST.fetch_add(1, Ordering::Relaxed))
 }
 
-/// How to reach this schema on that server; whatever is slow is the machine, not the server.
+/// Settings for this schema on that server, with long timeouts for a busy machine.
 fn settings_at(url: &str, schema: &str) -> Settings {
     let url = format!("{url}?schema={schema}&connections=4");
     Settings::parse(&url).unwrap().with_recheck(NEVER).with_call_wait(Duration::from_secs(20))
@@ -62,7 +62,7 @@ async fn open(settings: Settings) -> PostgresStore {
     PostgresStore::open(settings).await.unwrap()
 }
 
-/// Waits for something that is bound to come about.
+/// Waits until `holds` returns true.
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let looked = async {
         while !holds().await {
@@ -76,7 +76,7 @@ fn is_unavailable<T>(answer: &Result<T, StoreError>) -> bool {
     matches!(answer, Err(StoreError::Unavailable { .. }))
 }
 
-/// All that an error says, layer by layer.
+/// The whole text of an error, with its sources.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = format!("{error} {error:?}");
     let mut source = error.source();

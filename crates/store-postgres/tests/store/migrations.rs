@@ -1,4 +1,4 @@
-//! How the schema comes to be, and what happens where it is not what is expected.
+//! Tests of creating the schema, and of unexpected schemas.
 
 use super::{create, fresh_schema, open, settings, settings_at};
 use futures_util::future::join_all;
@@ -44,7 +44,7 @@ fn migrations_can_be_run_by_hand_and_are_then_left_alone() {
     });
 }
 
-/// Wholly by hand, without our program.
+/// The schema is made by hand, without our program.
 #[test]
 fn a_schema_that_was_made_with_psql_is_used_as_it_is() {
     super::run(async {
@@ -58,7 +58,7 @@ fn a_schema_that_was_made_with_psql_is_used_as_it_is() {
     });
 }
 
-/// Schema 1 did not say beside each record whose order it is.
+/// Schema 1 did not store the tenant beside each record.
 #[test]
 fn the_orders_of_an_earlier_schema_are_in_their_tenants_lists() {
     super::run(async {
@@ -113,7 +113,7 @@ fn a_newer_schema_is_used_if_it_says_that_it_can_be_and_else_refused() {
     });
 }
 
-/// Whatever a schema is called, it is one name and no statement.
+/// Any name of a schema is used as a name, and never runs as SQL.
 #[test]
 fn a_schema_with_a_strange_name_is_just_a_schema() {
     super::run(async {

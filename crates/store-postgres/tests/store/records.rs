@@ -1,4 +1,4 @@
-//! Records that cannot be understood, records of a later version, and a store that was closed.
+//! Tests of records that cannot be parsed, of records of a later version, and of a sealed store.
 
 use super::{commit, create, fresh_schema, is_unavailable, open, settings, until};
 use quittance_lifecycle::{Counters, Key};
@@ -55,7 +55,8 @@ fn an_unreadable_record_is_reported_once_listed_among_the_dead_and_stops_nothing
     });
 }
 
-/// A look by id goes through the list of all orders. What it finds damaged must wait for a person, also when nothing is due.
+/// A look by id reads the list of all orders. If it finds a damaged record, that record must wait for an operator,
+/// even if it is not due.
 #[test]
 fn a_settled_record_that_a_list_finds_damaged_is_a_dead_letter_and_is_not_purged() {
     super::run(async {
@@ -116,7 +117,8 @@ fn a_record_that_cannot_be_read_is_discarded_and_its_key_is_free_again() {
     });
 }
 
-/// During a rolling restart the newer half writes what the older half cannot read: it must come back to the newer half.
+/// During a rolling restart, newer nodes write records that older nodes cannot read: these must come back to the
+/// newer nodes.
 #[test]
 fn what_only_a_newer_version_can_read_keeps_its_timer_for_it() {
     super::run(async {
@@ -201,7 +203,7 @@ fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
     });
 }
 
-/// A copy of a sealed store must not miss a commit that was on its way.
+/// A copy of a sealed store must not miss a commit that was in progress.
 #[test]
 fn nothing_is_written_once_the_seal_is_acknowledged() {
     super::run(async {

@@ -1,4 +1,4 @@
-//! Tables that are partly gone, and tables that stand while the list of the schema's versions is lost.
+//! Tests of tables that are partly missing, and of tables whose list of versions is lost.
 
 use super::{commit, create, fresh_schema, is_unavailable, open, run, settings};
 use quittance_lifecycle::Counters;
@@ -7,7 +7,7 @@ use quittance_ports::{MarkRequest, Membership, Store, StoreError, StoreMark, Ver
 use quittance_servers::shared_postgres;
 use quittance_store_postgres::{Migrated, PostgresOpenError, PostgresStore};
 
-/// How the list of the schema's versions can be lost.
+/// Ways to lose the list of the schema's versions.
 const LOSSES: [&str; 3] = [
     "TRUNCATE {schema}.schema_versions",
     "DROP TABLE {schema}.schema_versions",
@@ -43,7 +43,7 @@ async fn look(store: &PostgresStore, known: Option<&StoreMark>) -> Result<StoreM
     store.mark(request).await
 }
 
-/// A node at work on a new schema, and what it knows of the store.
+/// A working node on a new schema, and its mark of the store.
 async fn node(schema: &str) -> (PostgresStore, StoreMark) {
     let store = open(settings(schema)).await;
     let mark = look(&store, None).await.unwrap();
@@ -106,7 +106,7 @@ fn a_store_whose_tables_were_all_truncated_can_be_opened_again() {
     });
 }
 
-/// An older schema without its list is brought up to date from where it is.
+/// An older schema without its list is updated from its real version.
 #[test]
 fn an_earlier_schema_without_its_list_of_versions_goes_on_from_where_it_is() {
     run(async {

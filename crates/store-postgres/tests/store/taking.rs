@@ -1,5 +1,4 @@
-//! What leaves a stock: what it costs, many takers on many nodes at once, rows that others have in hand, and answers
-//! that cannot be read.
+//! Tests of taking from a stock: its cost, many takers on many nodes at once, locked rows, and unreadable answers.
 
 use super::{create, fresh_schema, open, settings, until};
 use futures_util::future::{join, join_all};
@@ -89,7 +88,7 @@ fn one_claimant_on_two_nodes_at_the_same_instant_gets_one_answer() {
     });
 }
 
-/// Takers, claims that put timers off, and writers that come too late, all over the same few rows.
+/// Takers, claims that put timers off, and writers that come too late, all on the same few rows.
 #[test]
 fn many_takers_on_many_nodes_empty_a_stock_and_none_is_given_twice() {
     const ANSWERS: usize = 90;
@@ -125,7 +124,7 @@ fn many_takers_on_many_nodes_empty_a_stock_and_none_is_given_twice() {
     });
 }
 
-/// A claim, or a writer whose commit fails, has it in hand for a moment: it is still there afterwards.
+/// A claim, or a commit that fails, locks the answer for a moment. It is still there afterwards.
 #[test]
 fn the_last_answer_is_waited_for_while_another_taker_holds_it() {
     super::run(async {
@@ -194,7 +193,7 @@ fn what_cannot_be_read_is_put_back_passed_over_and_not_counted() {
     });
 }
 
-/// What was handed out once is not handed out again because its record was damaged since; the claimant gets another.
+/// A handed-out answer is not handed out again if its record is damaged later. The claimant gets another one.
 #[test]
 fn what_was_taken_and_cannot_be_read_any_more_stays_taken() {
     super::run(async {

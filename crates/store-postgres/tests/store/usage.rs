@@ -1,4 +1,4 @@
-//! How the usage is compacted here: in statements that others come between, each of them whole.
+//! Tests of closing old usage: in atomic statements between which other calls run.
 
 use super::{fresh_schema, open, settings};
 use futures_util::future::{join, join_all};
@@ -7,7 +7,7 @@ use quittance_ports::{Day, Store, UsageRow};
 use quittance_servers::shared_postgres;
 use quittance_store_postgres::PostgresStore;
 
-/// More than one statement sums up.
+/// More sites than one statement sums up.
 const SITES: u64 = 5000;
 
 fn line(day: u64, site: &str) -> UsageRow {
