@@ -93,7 +93,7 @@ export async function several(action, letters) {
     title: `${VERBS[action]} ${count(letters.length)} dead letters?`,
     content: [
       facts([
-        ['Letters', count(letters.length)],
+        ['Dead letters', count(letters.length)],
         ['Spent so far', spentOnAll(...spentInAll(letters), letters.some(isInDoubt))],
         isReplay && ['Would pay', count(priceOf(letters).paying)],
         isReplay && ['What it costs', costWords(priceOf(letters))],
@@ -142,15 +142,15 @@ export async function all(action, filter) {
   const counted = dryRun(action, filter, closing.signal).then((result) => ((letters = result.letters), {
     isPossible: result.letters > (isReplay ? result.not_allowed : 0),
     node: [
-      el('p', {}, 'Which: ', el('strong', {}, filterWords(filter)), '.'),
+      el('p', {}, 'Filter: ', el('strong', {}, filterWords(filter)), '.'),
       facts([
-        ['Letters', count(result.letters)],
+        ['Dead letters', count(result.letters)],
         ['Spent so far', spentOnAll(result.spent_micros, result.spent_unpriced, (result.by_cause.in_doubt ?? 0) + (result.by_cause.unreadable ?? 0) > 0)],
         ...Object.entries(result.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(result.would_pay)],
         isReplay && ['What it costs', costWords({ paying: result.would_pay, micros: result.cost_micros, unpriced: result.unpriced })],
-        isReplay && result.not_allowed > 0 && ['Passed over, not allowed any more', count(result.not_allowed)],
-        isReplay && result.unreadable > 0 && ['Passed over, unreadable', count(result.unreadable)],
+        isReplay && result.not_allowed > 0 && ['Skipped: no longer allowed', count(result.not_allowed)],
+        isReplay && result.unreadable > 0 && ['Skipped: unreadable', count(result.unreadable)],
       ]),
       isReplay && result.unpriced > 0 ? el('p', {}, `The price of ${count(result.unpriced)} of them is not known.`) : null,
       isReplay && result.may_pay_twice > 0 ? el('p', {}, el('strong', {}, `${count(result.may_pay_twice)} may be paid for a second time.`)) : null,
@@ -166,16 +166,16 @@ export async function all(action, filter) {
     action: () => ask('/v1/admin/dead/bulk', { method: 'POST', body: { action, ...filter } }),
   });
   closing.abort();
-  if (bulk) speak(`It has begun to ${action} them.`);
+  if (bulk) speak(`${action === 'replay' ? 'Replay' : 'Drop'} started.`);
   return bulk && { ...bulk, of: letters };
 }
 
 /** Lets what was held continue, once the provider's account is fixed. */
 export async function release() {
   const done = await confirmed({
-    title: 'Let held orders go on?',
+    title: 'Resume held orders?',
     content: el('p', {}, 'Do this when the provider’s account is fixed. Every order that was held for it is submitted again, and paid for.'),
-    verb: 'Let them go on',
+    verb: 'Resume',
     action: () => ask('/v1/admin/release', { method: 'POST' }),
   });
   if (done) speak('Released.');

@@ -60,7 +60,7 @@ function shortened(text) {
 
 function attempts(list, currency) {
   if (!list.length) return el('p', { class: 'soft' }, 'Nothing was submitted.');
-  const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
+  const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Result' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
   return scrolled('Attempts', table('Attempts', heads, list.map((attempt) => [
     String(attempt.number), at(attempt.sent_ms), taken(attempt), attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', costOf(attempt, currency),
     attempt.made_for ? orderLink(attempt.made_for) : 'this order',

@@ -33,7 +33,7 @@ function providers(snapshot) {
       one.name, ofProvider(one), one.until_ms ? ago(one.until_ms) : '–', one.spacing_ms ? span(one.spacing_ms) : '–',
       one.fault ? el('span', {}, el('code', {}, one.fault.code), ` (${one.fault.class})`) : '–',
     ]))),
-    snapshot.providers.some((one) => one.state === 'paused') ? button('Let held orders go on…', release) : null,
+    snapshot.providers.some((one) => one.state === 'paused') ? button('Resume held orders…', release) : null,
   ];
 }
 

@@ -158,7 +158,7 @@ export async function bulk({ open, enter }) {
   await whole.uncheck();
   for (const n of [0, 1]) await rows(page).nth(n).getByRole('checkbox').check();
   await page.getByRole('button', { name: 'Drop 2 picked…' }).click();
-  await confirm(page, 'Drop', ['Letters', 'cannot be undone']);
+  await confirm(page, 'Drop', ['Dead letters', 'cannot be undone']);
   await page.waitForFunction(() => document.querySelectorAll('.letters tbody tr').length === 10);
   await page.getByLabel('Cause').selectOption('in_doubt');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
@@ -210,8 +210,8 @@ export async function alert({ open, enter, step, visit }) {
   await paused.getByText(/, seen /).waitFor();
   assert.notEqual(await page.evaluate(() => document.activeElement.tagName), 'BODY', 'keyboard users go on here');
   await step('risen');
-  await paused.getByRole('button', { name: 'Let held orders go on…' }).click();
-  await confirm(page, 'Let them go on', ['paid for']);
+  await paused.getByRole('button', { name: 'Resume held orders…' }).click();
+  await confirm(page, 'Resume', ['paid for']);
   await visit(page, '#/');
   await page.locator('.sign', { hasText: 'OK' }).waitFor();
   await visit(page, '#/alerts');
