@@ -56,7 +56,7 @@ async function lookAt(entry) {
     if (!was) entry.bulk = await ask(`/v1/admin/dead/bulk/${encodeURIComponent(number)}`);
     const { bulk } = entry;
     if (bulk.ended_at && bulk.action === 'replay') entry.outcome = await outcomeOf(number);
-    if (bulk.ended_at && !was) speak(`Number ${number} has ended: ${count(bulk.done)} done, ${count(bulk.passed_over)} passed over.`);
+    if (bulk.ended_at && !was) speak(`Number ${number} has ended: ${count(bulk.done)} done, ${count(bulk.skipped)} skipped.`);
     else if (isOver(entry)) speak(`Number ${number}: ${becameWords(entry)}.`);
     if ((bulk.ended_at && !was) || isOver(entry)) for (const act of listeners) act();
   } catch {
@@ -94,7 +94,7 @@ function stands({ bulk, outcome }) {
 
 function row(entry) {
   const { bulk, of, outcome } = entry;
-  const progress = `${count(bulk.done)}${of ? ` of ${count(of)}` : ''} ${bulk.action === 'drop' ? 'dropped' : 'replayed'}, ${count(bulk.passed_over)} passed over`;
+  const progress = `${count(bulk.done)}${of ? ` of ${count(of)}` : ''} ${bulk.action === 'drop' ? 'dropped' : 'replayed'}, ${count(bulk.skipped)} skipped`;
   return el('li', {}, stands(entry),
     el('span', {}, `${bulk.action === 'drop' ? 'Dropping' : 'Replaying'} no. ${bulk.number} (${filterWords(bulk)}): ${progress}${outcome ? `; ${becameWords(entry)}` : ''}`),
     bulk.ended_at ? button('Hide', () => { entry.isHidden = true; show(); }, { class: 'small quiet', 'aria-label': `Hide no. ${bulk.number}` }) : button('Stop', () => stop(entry), { class: 'small', 'aria-label': `Stop no. ${bulk.number}` }));

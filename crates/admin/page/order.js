@@ -26,7 +26,7 @@ function timeline(story) {
     el('div', { class: 'when' }, at(entry.at_ms), el('span', { class: 'soft' }, n ? `+${span(entry.at_ms - first)}` : 'begins')),
     el('div', { class: 'what' }, entry.name === 'noted' ? el('p', { class: 'lines' }, asWritten(entry.what)) : el('p', {}, entry.what),
       entry.fault && !entry.what.includes(entry.fault.code) ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
-      entry.fault?.said ? el('details', {}, el('summary', {}, 'The provider’s reply'), el('pre', {}, entry.fault.said)) : null)));
+      entry.fault?.reply ? el('details', {}, el('summary', {}, 'The provider’s reply'), el('pre', {}, entry.fault.reply)) : null)));
   if (story.left_out) items.splice(story.left_out_after, 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(story.left_out)} entries were left out here`)));
   return el('ol', { class: 'timeline' }, items);
 }

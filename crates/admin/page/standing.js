@@ -31,7 +31,7 @@ export const CAUSES = {
 };
 /** What a replay does, in short; the order's own page has the sentence. */
 export const REPLAYS = {
-  tells_again: 'Calls again, free', goes_on: 'Resumes the paid task', waits_first: 'Waits, then may pay', may_pay_twice: 'May pay twice', pays: 'Pays', not_allowed: 'Refused: not in targets.allow',
+  calls_webhook: 'Calls again, free', resumes: 'Resumes the paid task', waits_first: 'Waits, then may pay', may_pay_twice: 'May pay twice', pays: 'Pays', not_allowed: 'Refused: not in targets.allow',
 };
 
 export const shortKey = (key) => String(key).slice(0, 12);

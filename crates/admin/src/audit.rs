@@ -131,7 +131,7 @@ pub struct PaidAttempt {
     pub who: String,
     /// Tenant that took the answer from the stock.
     #[schema(pattern = "^[0-9a-f]{64}$")]
-    pub taken_by: Option<String>,
+    pub claimed_by: Option<String>,
     /// Whether an earlier attempt of the same order may have been paid too.
     pub possible_double: bool,
 }
@@ -139,7 +139,7 @@ pub struct PaidAttempt {
 impl PaidAttempt {
     fn of(order: &Order, paid: Paid, currency: &str) -> Self {
         let terms = &order.terms;
-        let taken_by = match &paid.recipient {
+        let claimed_by = match &paid.recipient {
             Recipient::Taker(by) => Some(by.to_string()),
             _ => None,
         };
@@ -161,7 +161,7 @@ impl PaidAttempt {
             currency: terms.currency(currency).to_owned(),
             unpriced: paid.is_unpriced,
             who: paid.recipient.words(&terms.tenant),
-            taken_by,
+            claimed_by,
             possible_double: paid.is_possible_double,
         }
     }

@@ -116,7 +116,7 @@ pub struct Bulk {
     pub after: Option<String>,
     pub done: u64,
     /// Skipped: no longer a dead letter, unreadable and so not replayed, or written by a later version.
-    pub passed_over: u64,
+    pub skipped: u64,
     #[schema(format = DateTime)]
     pub ended_at: Option<String>,
     pub was_stopped: bool,
@@ -133,7 +133,7 @@ impl Bulk {
             per_second: document.per_second,
             after: document.after.map(|key| key.to_string()),
             done: document.done,
-            passed_over: document.passed_over,
+            skipped: document.passed_over,
             ended_at: document.ended.map(rfc3339),
             was_stopped: document.was_stopped,
         }

@@ -57,7 +57,7 @@ pub struct ReadDeadLetter {
     pub currency: String,
     /// Number of possible double payments.
     pub possible_doubles: u32,
-    /// What a replay would do: `tells_again`, `goes_on`, `waits_first`, `may_pay_twice`, `pays` or `not_allowed`.
+    /// What a replay would do: `calls_webhook`, `resumes`, `waits_first`, `may_pay_twice`, `pays` or `not_allowed`.
     #[schema(pattern = "^[a-z_]+$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_replay: Option<String>,

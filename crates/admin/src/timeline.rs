@@ -42,7 +42,7 @@ pub struct FaultView {
     /// The provider's own error code.
     pub code: String,
     /// Full reply of the provider, if it is more than the code; without our keys.
-    #[serde(default, rename = "said", skip_serializing_if = "String::is_empty")]
+    #[serde(default, rename = "reply", skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 

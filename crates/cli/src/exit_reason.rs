@@ -22,7 +22,7 @@ pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
         SolveError::NoAnswer(NoAnswer::Failed(FailCause::Cancelled)) => ("cancelled", Exit::Bad),
         SolveError::NoAnswer(NoAnswer::Dead(..)) => ("dead", Exit::Bad),
         SolveError::NoAnswer(NoAnswer::Expired) => ("expired", Exit::Bad),
-        SolveError::NoAnswer(NoAnswer::TakenByAnother) => ("taken", Exit::Bad),
+        SolveError::NoAnswer(NoAnswer::TakenByAnother) => ("claimed", Exit::Bad),
         SolveError::NoAnswer(NoAnswer::NotYet) => ("not_yet", Exit::Bad),
         SolveError::NoAnswer(NoAnswer::Forgotten) => ("forgotten", Exit::Bad),
     }

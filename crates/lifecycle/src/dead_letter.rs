@@ -77,8 +77,8 @@ impl OnReplay {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::TellsAgain => "tells_again",
-            Self::GoesOn => "goes_on",
+            Self::TellsAgain => "calls_webhook",
+            Self::GoesOn => "resumes",
             Self::WaitsFirst { .. } => "waits_first",
             Self::MayPayTwice => "may_pay_twice",
             Self::Pays => "pays",

@@ -339,7 +339,7 @@ pub const fn ignored_reason(why: WhyIgnored) -> &'static str {
         WhyIgnored::AlreadyAnswered => "already_answered",
         WhyIgnored::OldNews => "old_news",
         WhyIgnored::NotFinal => "not_final",
-        WhyIgnored::TakenByAnother => "taken_by_another",
+        WhyIgnored::TakenByAnother => "claimed_by_another",
         WhyIgnored::AlreadyYours => "already_yours",
         WhyIgnored::TooOld => "too_old",
         WhyIgnored::TooMany => "too_many",

@@ -22,12 +22,10 @@ const MAY_SAY: &[(&str, &str)] = &[
         "crates/sim/src/life.rs",
         "the name of a stream of random numbers: another one would change what every seed does",
     ),
-    ("crates/admin/src/timeline.rs", "the name of a field of our API"),
     ("crates/store-redis/src/layout.rs", "the stored name of a key of Redis"),
     ("crates/store-redis/src/timers.rs", "the stored name of a key of Redis"),
     ("crates/store-redis/tests/store/main.rs", "the stored name of a key of Redis"),
     ("crates/engine/src/inspect/tests/vendors.rs", "an address as a vendor writes it"),
-    ("crates/cli/src/dead/render.rs", "the name of a field of our API"),
 ];
 
 /// Names, comments, strings and the names of tests.

@@ -124,7 +124,7 @@ async fn each_paid_attempt_is_listed_with_its_reason_and_its_owner() {
         (bought_by("anna, and placements that joined"), bought_by("no one: no caller has been given it yet")),
         (1, 1)
     );
-    let taken = entries.iter().find(|entry| entry["taken_by"].is_string()).unwrap();
+    let taken = entries.iter().find(|entry| entry["claimed_by"].is_string()).unwrap();
     assert_eq!(taken["who"], "another order of anna, from the stock");
     let before = operator(&fixture, "/v1/admin/audit?from=2099-12-01&to=2099-12-31").await;
     assert_eq!(before["entries"], json!([]));

@@ -100,7 +100,7 @@ pub(super) mod tests {
             "key": "3f".repeat(32), "id": "1", "tenant": "anna", "kind": "turnstile", "site": "shop.example.com",
             "provider": "main", "attempt": 1, "task": task, "sent_at": "2026-11-16T14:00:00.000Z",
             "sent_ms": 1_794_837_600_000_u64, "why": "the first of the order", "state": "answered", "cost": "0.00299",
-            "cost_micros": 2990, "currency": "USD", "unpriced": false, "who": "anna", "taken_by": null,
+            "cost_micros": 2990, "currency": "USD", "unpriced": false, "who": "anna", "claimed_by": null,
             "possible_double": false,
         });
         serde_json::from_value(attempt).unwrap()

@@ -220,8 +220,8 @@ impl Many {
             return output::print_json(&object);
         }
         let mut words = format!("{} dead letters {}", bulk.done, self.participle());
-        if bulk.passed_over > 0 {
-            words += &format!(", {} passed over", bulk.passed_over);
+        if bulk.skipped > 0 {
+            words += &format!(", {} skipped", bulk.skipped);
         }
         if self.action == BulkAction::Replay && answered + failed + dead > 0 {
             words += &format!("; {answered} were answered");

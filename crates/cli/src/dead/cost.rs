@@ -62,7 +62,7 @@ impl Cost {
         }
         if not_allowed > 0 {
             price += &format!(
-                "; {not_allowed} are passed over, because their site may not be automated any more (`targets.allow`)"
+                "; {not_allowed} are skipped, because their site may not be automated any more (`targets.allow`)"
             );
         }
         if unreadable > 0 {
@@ -70,7 +70,7 @@ impl Cost {
                 BulkAction::Drop => {
                     format!("; {unreadable} of them cannot be read, and their records are removed for good")
                 }
-                BulkAction::Replay => format!("; {unreadable} more cannot be read, and are passed over"),
+                BulkAction::Replay => format!("; {unreadable} more cannot be read, and are skipped"),
             };
         }
         format!("{} dead letters would be {done}; {price}", letters.saturating_sub(not_allowed))
@@ -111,7 +111,7 @@ mod tests {
         let known = words(&json!({ "would_pay": 2, "cost_micros": 5980 }));
         assert!(known.ends_with("2 of them may be paid for, about 0.00598 USD"), "{known}");
         let unread = json!({ "letters": 3, "unreadable": 1 });
-        assert!(words(&unread).ends_with("; 1 more cannot be read, and are passed over"));
+        assert!(words(&unread).ends_with("; 1 more cannot be read, and are skipped"));
         let dropped = cost(&unread).words(BulkAction::Drop);
         assert!(dropped.starts_with("3 dead letters would be dropped"), "{dropped}");
         assert!(

@@ -142,7 +142,7 @@ impl SolveFailure {
     fn of_ended(order: &OrderInFull) -> Self {
         let error = order.short.error.as_ref();
         let code = match order.short.status {
-            Status::Failed if error.is_some_and(|error| error.code == "taken_by_another") => "taken",
+            Status::Failed if error.is_some_and(|error| error.code == "claimed_by_another") => "claimed",
             Status::Failed => "refused",
             Status::Dead => "dead",
             Status::Expired => "expired",

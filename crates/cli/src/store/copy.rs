@@ -139,7 +139,7 @@ impl Outcome<'_> {
         } = &self.copied;
         json!({
             "from": self.from.url.shown(), "to": self.to.url.shown(), "dry_run": self.dry_run,
-            "written": written, "there": there, "documents": documents, "book_lines": lines,
+            "written": written, "there": there, "documents": documents, "usage_rows": lines,
             "differ": keys(differ), "unreadable": keys(unreadable), "missing": keys(missing),
             "documents_missing": documents_missing,
             "nodes_left_behind": left_behind, "other_secret": other_secret,

@@ -85,7 +85,7 @@ pub struct ShownAnswer {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorView {
-    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `in_doubt`, `answer_expired` or `taken_by_another`.
+    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `in_doubt`, `answer_expired` or `claimed_by_another`.
     #[schema(pattern = "^[a-z_]+$")]
     pub code: String,
     pub message: String,
@@ -247,7 +247,7 @@ impl OrderInFull {
             Outcome::Answered(_) => (Status::Solved, None),
             Outcome::Expired => expired(),
             Outcome::TakenByAnother => {
-                (Status::Failed, Some(error("taken_by_another", "the answer went to another order")))
+                (Status::Failed, Some(error("claimed_by_another", "the answer went to another order")))
             }
             Outcome::Failed(cause) => failed(cause),
             Outcome::Dead(cause) => dead(cause),
