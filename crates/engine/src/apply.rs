@@ -17,12 +17,12 @@ const COMMITS_LOST_MAX: u32 = 5;
 /// What an event did.
 #[derive(Debug)]
 pub enum ApplyOutcome {
-    /// Committed; the effect, if any, is now to be performed.
+    /// The change is committed. The caller must now perform the effect, if there is one.
     Advanced {
         now: Versioned,
         effect: Option<Effect>,
     },
-    /// Nothing to commit; the effect may be performed.
+    /// Nothing was committed. The caller may perform the effect.
     Act {
         now: Versioned,
         effect: Effect,
@@ -31,7 +31,7 @@ pub enum ApplyOutcome {
         now: Versioned,
         why: WhyIgnored,
     },
-    /// There is no such order.
+    /// The store has no order under this key.
     Missing,
 }
 
@@ -124,9 +124,9 @@ impl Engine {
     }
 }
 
-/// Whether the record in the store is the write of `next` whose reply was lost. A submit carries a stamp that
-/// only this one wake-up has, so no node takes the submit of another node for its own. For all other writes
-/// it does not matter which node wrote.
+/// Whether `record` is our own write of `next`, whose reply was lost. A submit carries a stamp that is unique to one
+/// wake-up, so no node mistakes another node's submit for its own. For all other writes it does not matter which node
+/// wrote.
 pub(crate) fn is_ours(record: &Versioned, expected: Version, next: &quittance_lifecycle::Order) -> bool {
     record.version != expected && *record.order == *next
 }

@@ -1,10 +1,9 @@
-//! The circuit breaker before one provider: submits that come to nothing in a row shut it, and then one submit at a
-//! time tries.
+//! The circuit breaker before one provider. Several lost submits in a row shut the breaker. After a pause, one submit
+//! at a time tries the provider.
 //!
-//! A submit may be lost because the provider is away, or because the provider cannot cope with that one order. Where
-//! several tenants share the provider, only submits of different tenants tell which: one tenant's losses shut the
-//! breaker for that tenant, and the losses of several tenants shut it for all. Each tenant counts for at most half of
-//! `trip_at`. With `trip_at = 5`:
+//! A submit may be lost because the provider is away, or because the provider cannot handle that one order. If
+//! several tenants share the provider, losses of one tenant shut the breaker for that tenant only. Losses of several
+//! tenants shut it for all. Each tenant counts for at most half of `trip_at`. With `trip_at = 5`:
 //!
 //! ```text
 //! 100 losses of alice                     3       alice waits, bob does not
@@ -18,12 +17,12 @@ use quittance_lifecycle::{Backoff, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An accepted submit of one tenant tells for this time that the losses of another tenant are not the provider's.
+/// For this long, an accepted submit of one tenant shows that another tenant's losses are not the provider's fault.
 const ACCEPTED_WINDOW: Duration = Duration::from_secs(60);
-/// The tenant whose submit was the last to be lost tries so much later than the others: its orders may be the cause.
+/// How much later than the others the tenant that lost the last submit tries: its orders may be the cause.
 const LAST_TO_TRY: Duration = Duration::from_secs(1);
 
-/// What one tenant's submits have met since one was last accepted.
+/// The losses of one tenant since a submit was last accepted.
 #[derive(Default)]
 struct Losses {
     in_a_row: u32,
@@ -34,13 +33,13 @@ pub(crate) struct Breaker {
     backoff: Backoff,
     throttle: Throttle,
     is_shared: bool,
-    /// The tenants that have lost submits since any submit was accepted. One entry, under no name, if there is one
-    /// tenant.
+    /// The tenants that have lost submits since any submit was last accepted. If there is only one tenant, the map
+    /// has one entry with an empty name.
     losses: BTreeMap<String, Losses>,
-    /// How many submits were lost since the breaker tripped for all tenants, if it has.
+    /// How many submits were lost since the breaker tripped for all tenants; `None` if it has not tripped.
     since_trip: Option<u32>,
     shut_until: Timestamp,
-    /// Whose submit was lost last.
+    /// The tenant whose submit was lost last.
     last_lost: String,
     /// When a submit of a tenant was last accepted, within [`ACCEPTED_WINDOW`].
     accepted: BTreeMap<String, Timestamp>,
@@ -79,7 +78,7 @@ impl Breaker {
         losses.in_a_row >= self.throttle.trip_at
     }
 
-    /// A submit of this tenant came to nothing.
+    /// Counts a lost submit of this tenant.
     pub(crate) fn lost(&mut self, tenant: &str, now: Timestamp, grain: u64) {
         let tenant = self.name(tenant);
         let losses = self.losses.entry(tenant.to_owned()).or_default();
@@ -97,7 +96,7 @@ impl Breaker {
         }
     }
 
-    /// A submit of this tenant was accepted: the provider is there.
+    /// Counts an accepted submit of this tenant: the provider is available.
     pub(crate) fn accepted(&mut self, tenant: &str, now: Timestamp) {
         self.reset();
         if self.is_shared {
@@ -106,7 +105,7 @@ impl Breaker {
         }
     }
 
-    /// The provider replied, but did not accept: those that wait already wait on, and the count begins again.
+    /// The provider replied, but did not accept. Tenants that wait keep waiting, and the count begins again.
     pub(crate) fn replied(&mut self) {
         self.since_trip = None;
         self.losses.values_mut().for_each(|losses| losses.in_a_row = 0);
@@ -117,7 +116,7 @@ impl Breaker {
         (self.since_trip, self.shut_until) = (None, Timestamp::ZERO);
     }
 
-    /// A submit of this tenant goes out. Where the breaker has tripped, the others wait for what it learns.
+    /// A submit of this tenant goes out. If the breaker has tripped, other submits wait for its result.
     pub(crate) fn passed(&mut self, tenant: &str, now: Timestamp) {
         let until = now + self.throttle.probe;
         if self.since_trip.is_some() {
@@ -145,8 +144,8 @@ impl Breaker {
         own.max(all)
     }
 
-    /// Until when the breaker is shut, if it has tripped because of the provider: for all tenants, or for one while no
-    /// submit of another tenant was lately accepted.
+    /// Until when the breaker is shut because of the provider. It is shut for all tenants, or for one tenant while no
+    /// submit of another tenant was accepted within [`ACCEPTED_WINDOW`].
     pub(crate) fn tripped(&self, now: Timestamp) -> Option<Timestamp> {
         if self.since_trip.is_some() {
             return Some(self.shut_until);
@@ -158,7 +157,8 @@ impl Breaker {
         tripped.map(|(_, losses)| losses.shut_until).max()
     }
 
-    /// Whether a submit of another tenant was lately accepted: what this one meets is not the provider's state.
+    /// Whether a submit of another tenant was accepted within [`ACCEPTED_WINDOW`]: then this tenant's losses say
+    /// nothing about the provider.
     pub(crate) fn is_contradicted(&self, tenant: &str, now: Timestamp) -> bool {
         let is_recent = |at: &Timestamp| *at <= now && now.since(*at) < ACCEPTED_WINDOW;
         self.accepted.iter().any(|(other, at)| other != tenant && is_recent(at))

@@ -2,9 +2,8 @@
 //! progress, so any node can continue where the last one stopped. One node at a time works on it, on a
 //! limited number of dead letters each second.
 //!
-//! No dead letter is handled twice: afterwards the order is not a dead letter any more, and an order that
-//! became a dead letter again after the action began is left alone. So a node that is killed before it wrote
-//! its progress does no harm.
+//! No dead letter is handled twice. After the action the order is not a dead letter any more. If it becomes a dead
+//! letter again, the action ignores it. So a node may be killed before it writes its progress.
 
 use crate::settings::listed_price;
 use crate::{ApplyOutcome, Engine, lock};
@@ -61,7 +60,7 @@ pub enum AdoptOutcome {
 /// What became of a dead letter that an operator has given up.
 #[derive(Debug)]
 pub enum DropOutcome {
-    /// Its record could not be read. It is gone, and the key is free.
+    /// The record could not be read. It was removed, and the key is free.
     Discarded,
     Applied(ApplyOutcome),
 }
@@ -246,7 +245,7 @@ impl Engine {
         Ok(())
     }
 
-    /// One round of work on the bulk actions, as far as they are this node's to do.
+    /// Works one round on the bulk actions that this node is responsible for.
     pub(crate) async fn see_to_bulks(&self) {
         let now = self.now();
         {

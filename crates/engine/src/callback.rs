@@ -1,9 +1,9 @@
-//! Callbacks in. The address that a provider is given names the order, the birth of its record, the attempt and the
-//! target, and carries a MAC over all four. So a callback identifies its attempt even if the reply to the submit was
-//! lost, and no other party can make one up.
+//! Callbacks from providers. The address that we give to a provider names the order, the birth of its record, the
+//! attempt and the target. A MAC covers all four. So a callback identifies its attempt even if the reply to the
+//! submit was lost, and no other party can forge one.
 //!
-//! A store that forgets does not make a true callback a forged one: a node proves addresses by every secret that its
-//! store has had, and keeps what it cannot match yet.
+//! A genuine callback stays genuine if the store forgets: a node checks addresses with every secret that its store
+//! has had, and keeps callbacks that it cannot match yet.
 
 use crate::{ApplyOutcome, Engine};
 use hmac::{Hmac, KeyInit, Mac};
@@ -18,13 +18,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
-/// 128 bits: they cannot be guessed, and the address stays short.
+/// 128 bits: a MAC cannot be guessed, and the address stays short.
 const MAC_BYTES: usize = 16;
 /// How often a node that does not know all secrets yet looks again whether it knows an address.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Where providers can reach us, and the secrets by which we know our own addresses. Every node has the same. Clones
-/// share the secrets.
+/// Where providers can reach us, and the secrets that sign our callback addresses. Every node has the same address
+/// and secrets. Clones share the secrets.
 #[derive(Clone)]
 pub struct CallbackAddress {
     base: String,
@@ -32,9 +32,9 @@ pub struct CallbackAddress {
 }
 
 struct CallbackSecrets {
-    /// The first signs; all of them prove.
+    /// The first secret signs. An address is genuine if any of them signed it.
     known: RwLock<Vec<[u8; 32]>>,
-    /// Until when other nodes may still tell of a secret, in milliseconds.
+    /// Until when other nodes may still add a secret, in milliseconds.
     unsettled_until: AtomicU64,
 }
 
@@ -59,14 +59,14 @@ impl Addressee {
     }
 }
 
-/// Enough of a target to tell it from another.
+/// A short digest of a target, enough to distinguish it from another.
 pub(crate) fn beginning(target: &Target) -> u64 {
     let b = &target.0;
     u64::from_be_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
 }
 
 impl CallbackAddress {
-    /// `base` is what comes before the last segment of the path, such as `https://q.example.com/callback`.
+    /// `base` is the address without the last segment of its path, such as `https://q.example.com/callback`.
     #[must_use]
     pub fn new(base: impl Into<String>, secret: [u8; 32]) -> Self {
         let secrets =
@@ -74,24 +74,24 @@ impl CallbackAddress {
         Self { base: base.into(), secrets: Arc::new(secrets) }
     }
 
-    /// What comes before the last segment of the path.
+    /// The address without the last segment of its path.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
-    /// A short digest of the address, by which an attempt says where its callback goes.
+    /// A short digest of the address. An attempt stores it to show where its callback goes.
     pub(crate) fn mark(&self) -> u32 {
         address_mark(&self.base)
     }
 
-    /// From now on the first of these signs, and all of them prove.
+    /// Replaces the secrets: the first one signs, and all of them verify.
     pub fn set_secrets(&self, secrets: Vec<[u8; 32]>) {
         if !secrets.is_empty() {
             *self.secrets.known.write().unwrap_or_else(PoisonError::into_inner) = secrets;
         }
     }
 
-    /// Other nodes may tell of a secret until then: an address that is not known is looked at again.
+    /// Until `until`, other nodes may add a secret, so an unknown address is checked again.
     pub fn is_unsettled_until(&self, until: Timestamp) {
         self.secrets.unsettled_until.store(until.as_millis(), Ordering::Relaxed);
     }
@@ -124,7 +124,7 @@ impl CallbackAddress {
         short
     }
 
-    /// The attempt that the last segment of a callback's path names; `None`, if we did not write it.
+    /// The attempt that the last segment of a callback's path names; `None` if we did not create that segment.
     pub(crate) fn recognise(&self, segment: &str) -> Option<Addressee> {
         let mut parts = segment.split('-');
         let mut part = || parts.next();
@@ -149,12 +149,12 @@ pub(crate) fn address_mark(base: &str) -> u32 {
     u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
 }
 
-/// The proof of an address, as it is written there.
+/// The MAC of an address, as the address contains it.
 fn proof(secret: &[u8; 32], to: &Addressee) -> String {
     CallbackAddress::mac(secret, to).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An attempt of which nothing is known but that it was made, some time after this birth.
+/// An attempt of which we know only that it was made, some time after the birth `born`.
 pub(crate) fn nameless(number: u32, born: Timestamp) -> Attempt {
     Attempt {
         number,
@@ -172,34 +172,34 @@ pub(crate) fn nameless(number: u32, born: Timestamp) -> Attempt {
     }
 }
 
-/// Whether this is for an attempt that the store has lost with the last steps of the order. The address was proven to
-/// be ours, so the attempt was made.
+/// Whether the event is for an attempt that the store has lost together with the last steps of the order. The MAC
+/// proves that the attempt was made.
 fn is_of_lost_attempt(order: &Order, event: &Event) -> bool {
     matches!(event, Event::CalledBack { attempt, .. } if *attempt > order.last_attempt)
 }
 
-/// What became of a callback. Whichever it is, the provider gets "200".
+/// The result of a callback. The provider gets "200" for each of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallbackOutcome {
     Applied,
-    /// Genuine, and it changed nothing.
+    /// The callback is genuine and changed nothing.
     Ignored(WhyIgnored),
-    /// The store is away; it is safe in the spill.
+    /// The store is away. The callback is safe in the spill.
     Spilled,
-    /// Genuine, for an order that is no longer on record.
+    /// The callback is genuine, but its order is no longer on record.
     Forgotten,
-    /// Not ours.
+    /// We did not create the address of the callback.
     Forged,
 }
 
-/// Neither the store nor the spill could take it: the provider must not get "200".
+/// Neither the store nor the spill could keep the callback: the provider must not get "200".
 #[derive(Debug, thiserror::Error)]
 #[error("neither the store nor the spill could take what came in from the provider")]
 pub struct NotSafe(#[from] pub SpillError);
 
 impl Engine {
-    /// Whether `segment`, the last part of a path, is of an address that this engine gave out. What is not is counted
-    /// as forged. While other nodes may still tell of a secret, it waits.
+    /// Whether this engine created the callback address that ends in `segment`. An unknown address counts as forged.
+    /// While other nodes may still add a secret, the call waits.
     pub async fn is_callback_address(&self, segment: &str) -> bool {
         let is_ours = self.recognise(segment).await.is_some();
         if !is_ours {
@@ -208,8 +208,8 @@ impl Engine {
         is_ours
     }
 
-    /// Takes in a callback; `segment` is the last part of the path that it came to. Its request began `open_for` ago: the
-    /// provider called then, however slowly the request arrived. When this returns, its content is durable.
+    /// Handles a callback; `segment` is the last part of its path. Its request began `open_for` ago, which is when
+    /// the provider called, however slowly the request arrived. When this returns, the content is durable.
     pub async fn called_back(
         &self,
         segment: &str,
@@ -229,8 +229,8 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// A node that came to a store without a secret does not know what other nodes have signed with, until they have
-    /// written it. It does not call their callbacks forged before that.
+    /// Recognises a callback address. A node that has just joined a store without a secret does not know yet which
+    /// secrets other nodes have used. Until they have written them, it does not count callbacks as forged.
     async fn recognise(&self, segment: &str) -> Option<Addressee> {
         let address = self.settings.callback.as_ref()?;
         loop {
@@ -242,7 +242,7 @@ impl Engine {
         }
     }
 
-    /// Takes in an event from a provider: into the store, or else into the spill.
+    /// Writes an event from a provider to the store, or to the spill if the store is away.
     pub(crate) async fn arrive(&self, arrival: IncomingEvent) -> Result<CallbackOutcome, NotSafe> {
         match self.apply_incoming(&arrival).await {
             // It is genuine and paid for. The store may have forgotten the order, and get it back from another node
@@ -279,9 +279,8 @@ impl Engine {
         self.apply_event(&arrival.key, record, &event).await
     }
 
-    /// What a callback for an attempt that is not on record means for the order, if it is for the same thing: the
-    /// store forgot the record that the attempt was made for, or the last steps of it, or the order was placed again
-    /// long after.
+    /// What a callback means if its attempt is not on record but its target fits the order. The store has forgotten
+    /// the record for which the attempt was made, or its last steps. Or the order was placed again long after.
     async fn match_former(
         &self,
         arrival: &IncomingEvent,

@@ -1,5 +1,5 @@
-//! The worker's chores. Counters are written within a moment. Every second or so the spill is replayed, and
-//! old records are removed.
+//! The worker's chores: write counters, replay the spill, remove old records, and compact usage. Counters are written
+//! after a moment; the other chores run about once a second.
 
 use crate::{CallbackOutcome, Engine, lock};
 use quittance_lifecycle::Timestamp;
@@ -11,8 +11,8 @@ use std::time::Duration;
 const PURGE_MAX: usize = 256;
 /// How long an event for an unreadable record is put off: an operator has to fix the record first.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
-/// How long an event for an order that is not on record is kept, from the birth of that record. After this
-/// time the record may have been removed in the normal way.
+/// How long an event for an unknown order is kept, from the birth of the order's record. After this time the record
+/// may have been removed in the normal way.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// How soon an event for an order that is not on record is tried again while the order is young.
 const FORGOTTEN_PAUSE: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ impl Engine {
         self.compact_usage().await;
     }
 
-    /// Compacts the usage of old days, now and then. Any node may do it, and any number of times.
+    /// Compacts the usage of old days from time to time. Any node may do this, any number of times.
     async fn compact_usage(&self) {
         let now = self.now();
         let last = Timestamp::from_millis(self.usage_compacted_at.load(Ordering::Relaxed));

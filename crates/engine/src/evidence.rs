@@ -1,8 +1,9 @@
-//! Polls that date answers. Where the callback of an open task may have got no reply, the task is polled once: a task
-//! that is "not ready" then was solved later. Without it, its answer would count from its submit, and its callers
-//! could be refused a fresh one.
+//! Polls that date answers. If the callback of an open task may have got no reply, the task is polled once. A reply
+//! of "not ready" proves that the task was solved later. Without this proof the answer would count from its submit,
+//! and callers could be refused a fresh one.
 //!
-//! That is so after an outage of this node, and when another node is lost: no callback comes to its address any more.
+//! This is needed after an outage of this node, and when another node is lost: its address gets no callbacks any
+//! more.
 
 use crate::callback::address_mark;
 use crate::reachability::{STILL_ROUTED, successor};
@@ -16,50 +17,51 @@ use std::time::Duration;
 
 /// How many open orders are read at once.
 const PAGE: usize = 256;
-/// How many rounds may be planned. A task beyond them is polled when its timer fires.
+/// How many rounds may be planned. A task in a further round is polled when its timer fires.
 const ROUNDS_MAX: usize = 32;
 /// A task whose timer fires within this time needs no extra poll.
 const DUE_SOON: Duration = Duration::from_secs(2);
-/// A node that has not read the roll for this long does not know which of the others could sign in meanwhile.
+/// A node that has not read the membership for this long does not know whether other nodes have joined meanwhile.
 const ROLL_LATE: Duration = Duration::from_secs(2 * HEARTBEAT_INTERVAL.as_secs());
 
-/// Which tasks a round is about.
+/// Which tasks a round polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     All,
-    /// Tasks whose callbacks go to an address that no node answers any more, or to the address in here, if
+    /// Tasks whose callbacks go to an address that no node answers any more, or to the address in this variant, if
     /// there is one.
     Lost(Option<u32>),
 }
 
-/// One poll for each task that was not known to be unsolved at `asked_before` or later: neither sent nor polled since.
+/// One poll for each task that was neither sent nor polled at `asked_before` or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EvidenceRound {
     at: Timestamp,
     asked_before: Timestamp,
     whose: Whose,
-    /// How far it has come, if there was no room for all of them.
+    /// The last key that this round has polled, if the queue had no room for all tasks.
     after: Option<Key>,
 }
 
-/// A node that has just been found to be gone, or an address that has.
+/// A node or an address that was just found to be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeLoss {
-    /// Where it could be called, if it could.
+    /// The callback address of the node; `None` if it had none.
     address: Option<u32>,
-    /// Until when callbacks may still go to it instead of to another node at the same address, if there is one.
+    /// Until when callbacks may still go to the lost node instead of another node at the same address; `None` if
+    /// there is no other.
     routed_until: Option<Timestamp>,
 }
 
 #[derive(Default)]
 pub(crate) struct Rounds {
     planned: Vec<EvidenceRound>,
-    /// The addresses that nodes answer, as of the last roll; `None` while that is not known yet.
+    /// The addresses that nodes answer, as of the last read of the membership; `None` while that is not known yet.
     answered: Option<BTreeSet<u32>>,
     /// The nodes that are known to be silent.
     silent: BTreeSet<u64>,
     heeded_at: Option<Timestamp>,
-    /// Since when the roll has been read without a gap.
+    /// Since when the membership has been read without a gap.
     steady_since: Timestamp,
 }
 
@@ -70,8 +72,8 @@ impl Rounds {
         }
     }
 
-    /// An outage of this node ended now. It counts for `skew` more, because another node's clock may be ahead, and so it
-    /// counts for tasks that were sent in that time, too.
+    /// Plans a poll of all open tasks, because an outage of this node has ended. The outage counts for `skew` longer:
+    /// another node's clock may be ahead, and tasks that it sent in that time count, too.
     pub(crate) fn plan_for_all(&mut self, ended: Timestamp, skew: Duration) {
         let at = ended + skew;
         self.plan(EvidenceRound { at, asked_before: at, whose: Whose::All, after: None });
@@ -89,8 +91,8 @@ impl Rounds {
         }
     }
 
-    /// Learns from the roll which addresses are answered, and says which nodes and addresses have been lost since the
-    /// last roll.
+    /// Reads from the membership which addresses are answered. Returns which nodes and addresses have been lost since
+    /// the last read.
     pub(crate) fn heed(&mut self, members: &Members, own: u64, now: Timestamp) -> Vec<NodeLoss> {
         let is_there = |signed: &&Member| {
             signed.node_status.node == own || members.now.since(signed.seen) < SILENT_AFTER
@@ -166,7 +168,7 @@ impl Engine {
         self.wakeup.ring();
     }
 
-    /// Says what is left to ask for, and when.
+    /// Runs one round, and returns what is left of it.
     async fn ask_round(&self, round: EvidenceRound) -> Result<Option<EvidenceRound>, StoreError> {
         let first_poll = self.settings.policy.first_poll;
         let backlog_max = self.settings.backlog_max;
@@ -194,7 +196,7 @@ impl Engine {
         Ok(is_any_young.then(|| EvidenceRound { at: self.now() + first_poll, after: None, ..round }))
     }
 
-    /// The task of this order, if it is one of those that a round asks for.
+    /// The task of this order, if the round must poll it.
     fn to_ask<'a>(
         &self,
         order: &'a Order,

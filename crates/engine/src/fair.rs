@@ -1,5 +1,5 @@
-//! Fairness between tenants, in two parts: a queue that gives every tenant its turn, and shares of seats of which no
-//! tenant can take all.
+//! Fairness between tenants: a queue that gives every tenant its turn, and shares of seats, of which no tenant can
+//! take all.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 /// queue of another tenant.
 const TURNS_SAVED: u64 = 4;
 
-/// What waits, by tenant: the tenant that has had the fewest turns is next, and within a tenant the least `K` comes
-/// first. `K` also names the entry: pushing the same `K` again replaces it.
+/// A fair queue. The tenant that has had the fewest turns is next, and within a tenant the least `K` comes first. `K`
+/// also identifies the entry: a push with the same `K` replaces it.
 ///
-/// When the queue is full, the newest entry of the tenant with the most entries makes room for a tenant with fewer.
+/// When the queue is full, the tenant with the most entries loses its newest entry to a tenant with fewer.
 pub(crate) struct FairQueue<K, T> {
     tenants: BTreeMap<String, BTreeMap<K, T>>,
-    /// How many turns each tenant has had. One that had none for a while is at most [`TURNS_SAVED`] behind the others.
+    /// How many turns each tenant has had. A tenant that had none for a while is at most [`TURNS_SAVED`] behind the
+    /// others.
     turns: BTreeMap<String, u64>,
-    /// As many turns as the tenant has had that has had the most.
+    /// The most turns that any tenant has had.
     most_turns: u64,
     len: usize,
 }
@@ -31,7 +32,7 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         self.len
     }
 
-    /// Says whether there was room for it.
+    /// Adds an entry. Returns whether there was room.
     pub(crate) fn push(&mut self, tenant: &str, key: K, entry: T, max: usize) -> bool {
         if let Some(queued) = self.tenants.get_mut(tenant).and_then(|queue| queue.get_mut(&key)) {
             *queued = entry;
@@ -48,7 +49,7 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         true
     }
 
-    /// A tenant that had nothing in the queue takes its turns again.
+    /// Adds a tenant that had nothing in the queue.
     fn join(&mut self, tenant: &str) {
         let least = self.least_turns();
         // Those that would join with no fewer turns than a new tenant need not be remembered.
@@ -57,13 +58,13 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         turns.entry(tenant.to_owned()).or_insert(least);
     }
 
-    /// As many turns as any tenant is taken to have had.
+    /// The fewest turns that any tenant counts as having had.
     const fn least_turns(&self) -> u64 {
         self.most_turns.saturating_sub(TURNS_SAVED)
     }
 
-    /// Removes the newest entry of the longest queue, if that queue would still not be shorter than the tenant's own;
-    /// of the tenant's own queue, only if what comes is older.
+    /// Removes the newest entry of the longest queue, if that queue would still not be shorter than the tenant's own.
+    /// If the tenant's own queue is the longest, its newest entry is removed only if the new one is older.
     fn make_room(&mut self, tenant: &str, key: &K) -> bool {
         let own = self.tenants.get(tenant).map_or(0, BTreeMap::len);
         let Some((longest, queue)) = self.tenants.iter().max_by_key(|(_, queue)| queue.len()) else {
@@ -91,12 +92,12 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         Some(removed)
     }
 
-    /// Whether this tenant has such an entry.
+    /// Whether this tenant has an entry for which `is_it` is true.
     pub(crate) fn has(&self, tenant: &str, is_it: impl Fn(&K) -> bool) -> bool {
         self.tenants.get(tenant).is_some_and(|queue| queue.keys().any(is_it))
     }
 
-    /// Whether such a tenant has an entry.
+    /// Whether a tenant for which `is_it` is true has an entry.
     pub(crate) fn has_tenant(&self, is_it: impl Fn(&str) -> bool) -> bool {
         self.tenants.keys().any(|tenant| is_it(tenant))
     }
@@ -105,7 +106,7 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         self.pop_where(|_, _| true)
     }
 
-    /// The first entry that may go now of the tenant with the fewest turns that has one.
+    /// Takes the first entry that may go now, from the tenant with the fewest turns that has such an entry.
     pub(crate) fn pop_where(&mut self, may_go: impl Fn(&str, &T) -> bool) -> Option<T> {
         let Self { tenants, turns, .. } = &*self;
         let least = self.least_turns();
@@ -123,8 +124,8 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
     }
 }
 
-/// How many of a limited number of seats each tenant has. A tenant may take one more only while it has fewer than are
-/// free, so that one tenant gets half of them at most, a second one at most half of what is left, and so on.
+/// How many of a limited number of seats each tenant has. A tenant may take another seat only while it has fewer than
+/// are free. So one tenant gets at most half of them, a second one at most half of the rest, and so on.
 #[derive(Debug)]
 pub struct Shares {
     max: usize,

@@ -1,5 +1,5 @@
-//! Follow-ups of an order that has ended: reports to the provider, and calls to webhooks. They wait in a queue of
-//! their own, so that a webhook that hangs holds up no answer.
+//! Follow-ups of an order that has ended: reports to the provider, and webhooks. They have their own queue, so a
+//! webhook that hangs delays no answer.
 
 use crate::node_stats::NodeCounters;
 use crate::{ApplyOutcome, Engine};
@@ -11,7 +11,8 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 
 impl Engine {
-    /// A caller says whether an answer was any good. When this returns, it is on record, and is passed on.
+    /// Records a caller's report whether an answer was good. When this returns, the report is on record and will be
+    /// sent to the provider.
     pub async fn report(&self, key: &Key, is_good: bool) -> Result<ApplyOutcome, StoreError> {
         let applied = self.apply_and_run(key, &Event::Reported { is_good }).await?;
         if let ApplyOutcome::Advanced { now, .. } = &applied {
@@ -20,7 +21,7 @@ impl Engine {
         Ok(applied)
     }
 
-    /// Adds a webhook, to be called in this dialect when the order has ended.
+    /// Adds a webhook. It is called in this dialect when the order has ended.
     pub async fn listen_for(
         &self,
         key: &Key,

@@ -1,6 +1,6 @@
-//! Whether the provider may be given work now. What one order learns slows, stops or releases all of them:
-//! a busy provider is left in peace, an unreachable one is tried by one order at a time, and one that has
-//! closed the account is not tried at all until a person says so.
+//! Decides whether the provider may be given work now. Each reply changes the pace for all orders: a busy provider
+//! gets fewer submits, an unreachable one gets one at a time, and one that has closed the account gets none until an
+//! operator releases it.
 
 use crate::Throttle;
 use crate::breaker::Breaker;
@@ -10,27 +10,28 @@ use quittance_ports::Penalty;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Whether the provider is given work, as people may see it.
+/// Whether the provider is given work, as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderState {
     Ok,
-    /// The provider is busy: submits are kept this far apart, and if it wants a pause, none goes out until its end.
+    /// The provider is busy: submits are kept this far apart. If the provider wants a pause, none goes out until the
+    /// pause ends.
     Throttled {
         spacing: Duration,
         until: Option<Timestamp>,
     },
-    /// It does not answer: the circuit breaker lets nothing out until then, and then one submit at a time.
+    /// The provider does not answer: no submit goes out until then, and after that one at a time.
     Tripped {
         until: Timestamp,
     },
-    /// An operator must fix the account.
+    /// No submit goes out until an operator fixes the account.
     Paused {
         fault: Fault,
     },
 }
 
 impl ProviderState {
-    /// Every [name](Self::name).
+    /// All names that [`name`](Self::name) can return.
     pub const NAMES: [&str; 4] = ["ok", "throttled", "tripped", "paused"];
 
     #[must_use]
@@ -44,9 +45,9 @@ impl ProviderState {
     }
 }
 
-/// How long an order waits before it looks again whether an operator has fixed the account.
+/// How long an order waits before it checks again whether an operator has fixed the account.
 const PAUSED_LOOK: Duration = Duration::from_secs(10);
-/// One submit counts for so much of the share that fails: the last few dozen decide.
+/// The weight of one submit in the failing share is 1 in this number: the last few dozen submits decide.
 const FAILING_MEMORY: u64 = 16;
 
 pub(crate) struct ProviderGate {
@@ -55,20 +56,20 @@ pub(crate) struct ProviderGate {
     throttle: Throttle,
     paused: Option<Fault>,
     spacing: Spacing,
-    /// Of tenants whose submits met a busy provider, where several tenants share it. A code that means "busy" may be
-    /// about one tenant's orders (a bid that is too low for their kind). So it holds back that tenant only, until
-    /// submits of another tenant meet it, too.
+    /// The spacing of each tenant whose submits met a busy provider, if several tenants share it. A code that means
+    /// "busy" may be about one tenant's orders, for example a bid that is too low for their kind. So the code slows
+    /// that tenant only, until submits of another tenant meet it, too.
     spacing_of: BTreeMap<String, Spacing>,
     is_shared: bool,
-    /// Until when the provider wants no submits, and no polls. A submit that it took before changes nothing.
+    /// Until when the provider wants no submits. A submit that was accepted before does not end this.
     no_submit_until: Timestamp,
+    /// Until when the provider wants no polls.
     no_poll_until: Timestamp,
     breaker: Breaker,
-    /// In thousandths, by tenant: how many of its last submits have come to nothing. While that is less than the share
-    /// that retries may have, so are the tenant's retries, and those that lie in wait need no budget. A tenant that is
-    /// not here has no failures.
+    /// The share of each tenant's last submits that failed, in thousandths. While it is below the retry share, the
+    /// tenant's retries need no budget. A tenant without an entry has no failures.
     failing: BTreeMap<String, u64>,
-    /// Thousandths of a retry that may be made.
+    /// The retry credit, in thousandths of a retry.
     retry_credit: u64,
     credited_at: Timestamp,
 }
@@ -92,7 +93,7 @@ impl ProviderGate {
         }
     }
 
-    /// Whether one more submit of this tenant may go out now; if so, it is counted.
+    /// Whether another submit of this tenant may go out now. If it may, the submit is counted.
     pub(crate) fn pass(&mut self, tenant: &str, now: Timestamp, is_retry: bool) -> Gate {
         if self.paused.is_some() {
             return Gate::ShutUntil(now + PAUSED_LOOK);
@@ -122,8 +123,8 @@ impl ProviderGate {
         Gate::Pass
     }
 
-    /// When the next submit may go out, where submits are kept apart. `None`, where they are not, and where none
-    /// would go out anyway: orders then ask the gate, and learn how long to wait.
+    /// When the next submit may go out, if submits are kept apart. `None` if they are not, or if none would go out
+    /// anyway: then each order asks the gate how long to wait.
     pub(crate) fn next_turn(&self, now: Timestamp) -> Option<Timestamp> {
         let is_shut = self.paused.is_some() || now < self.shut_until().max(self.breaker.shut_until());
         if is_shut { None } else { self.spacing.next_turn(now) }
@@ -142,7 +143,7 @@ impl ProviderGate {
         left.is_some()
     }
 
-    /// What a submit of this tenant met.
+    /// Learns from the outcome of a submit of this tenant.
     pub(crate) fn learn(&mut self, outcome: &SubmitOutcome, tenant: &str, now: Timestamp, grain: u64) {
         let signal = match outcome {
             SubmitOutcome::Accepted { .. } | SubmitOutcome::Answered(_) => {
@@ -191,7 +192,7 @@ impl ProviderGate {
         }
     }
 
-    /// A submit of this tenant met a busy provider. Returns whether that is news.
+    /// A submit of this tenant met a busy provider. Returns whether that is new information.
     fn met_busy(&mut self, tenant: &str, now: Timestamp, grain: u64) -> bool {
         if !self.is_shared {
             return self.spacing.met_busy(now, grain);
@@ -216,7 +217,7 @@ impl ProviderGate {
         self.spacing.shut_until().max(self.no_submit_until)
     }
 
-    /// Sends the provider nothing for as long as it wants.
+    /// Holds back submits for the pause of the penalty, and polls too if the penalty holds them.
     pub(crate) fn obey(&mut self, penalty: Penalty, now: Timestamp) {
         let until = now + penalty.pause;
         self.no_submit_until = self.no_submit_until.max(until);
@@ -253,7 +254,7 @@ impl ProviderGate {
         self.paused.clone()
     }
 
-    /// An operator has fixed the account.
+    /// An operator has fixed the account: submits may go out again.
     pub(crate) fn release(&mut self) {
         self.paused = None;
         self.spacing.reset();

@@ -1,11 +1,10 @@
-//! The orders that this node has in hand, as it knows them, for a store that can forget. A shared store may be
-//! flushed, restored or replaced; what is in flight then is paid for, and this node may be the only one that knows of
-//! it.
+//! The orders that this node has in hand, for a store that can forget. A shared store may be flushed, restored or
+//! replaced. What is in flight then is paid for, and this node may be the only one that knows of it.
 //!
-//! An order that the store no longer knows is put back as it was, marked for a person, and goes on. If it was placed
-//! again meanwhile, its attempts count for the order that took its place, and that is marked. An order that has its
-//! answer is put back as it was, without a mark: a caller that comes for it, or repeats it, gets the answer and pays
-//! nothing. If it was bought again before that, the order that took its place is marked.
+//! An order that the store has forgotten is put back as it was, marked for an operator, and continues. If the order
+//! was placed again meanwhile, its attempts are added to the new order, which is marked. An answered order is put
+//! back without a mark: a caller that fetches or repeats it gets the answer and pays nothing. If the order was bought
+//! again before that, the new order is marked.
 
 use crate::{Engine, lock};
 use futures_util::stream::{StreamExt, iter};
@@ -18,22 +17,23 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many bytes of terms are held; beyond that, orders are not held.
+/// How many bytes of terms are held. Orders beyond this limit are not held.
 const BYTES_MAX: usize = 64 << 20;
 /// The most bytes of terms that are held for answered orders. Over this limit, the oldest are dropped.
 const ANSWERED_BYTES_MAX: usize = 16 << 20;
 /// How many orders are put back at the same time.
 const PUT_BACK_AT_ONCE: usize = 16;
-/// How many orders are compared with the store in a second, and how old the last comparison must be.
+/// How many orders are compared with the store in one round of chores, about once a second.
 const CHECKED_MAX: usize = 64;
-/// How many of them are answered ones, if all the others are due, too. Open orders are few and urgent.
+/// How many of the compared orders may be answered ones, if all others are due, too. Open orders are few and urgent.
 const CHECKED_ANSWERED_MIN: usize = 16;
 const CHECK_SPAN: Duration = Duration::from_secs(5);
-/// An answered order that may be removed so soon is not compared: a node whose clock is ahead may have removed it.
+/// An answered order that may be removed within this time is not compared: a node whose clock is ahead may have
+/// removed it already.
 const REMOVED_SOON: Duration = Duration::from_secs(10);
 /// How many orders are read at once when all open ones are visited.
 const PAGE: usize = 256;
-/// How often a write may lose a race.
+/// How often a write is tried again after a lost race.
 const TRIES_MAX: usize = 8;
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ struct HeldOrder {
     at: Timestamp,
 }
 
-/// The next of these orders, after where the last comparison `ended`, that have not been compared for a while.
+/// The next orders after `ended`, the end of the last comparison, that have not been compared for a while.
 fn next_due(
     orders: &BTreeMap<Key, HeldOrder>,
     ended: &mut Option<Key>,
@@ -65,7 +65,7 @@ fn next_due(
     due
 }
 
-/// The orders that have come to their answer, the oldest first.
+/// The orders that have their answer, the oldest first.
 #[derive(Default)]
 struct AnsweredOrders {
     orders: BTreeMap<Key, HeldOrder>,
@@ -103,18 +103,18 @@ impl AnsweredOrders {
     }
 }
 
-/// What became of the orders that this node had in hand when the store had forgotten.
+/// What `put_back` did with the orders that this node had in hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PutBack {
-    /// The orders that the store did not know, and knows again.
+    /// The orders that the store had forgotten and that are put back.
     pub put_back: Vec<Key>,
-    /// Orders that were placed again before they were put back.
+    /// Forgotten orders that were placed again before they were put back.
     pub recalled: Vec<Key>,
     /// Orders that cannot be put back, because their key now belongs to an order with other parameters.
     pub lost: Vec<Key>,
-    /// How many orders that have their answer were put back; no person need see them.
+    /// How many answered orders were put back. No operator needs to check them.
     pub answered: usize,
-    /// The store failed before all were seen to.
+    /// The store failed before all orders were compared.
     pub is_incomplete: bool,
 }
 
@@ -126,12 +126,12 @@ impl PutBack {
     }
 }
 
-/// What became of one of them.
+/// The result of putting back one order.
 enum PutBackOutcome {
-    /// The store knows it.
+    /// The store still has the order.
     Known(Versioned),
     PutBack(Versioned),
-    /// An order that has its answer.
+    /// The order has its answer.
     Answered(Versioned),
     Recalled(Versioned),
     Lost,
@@ -174,7 +174,7 @@ impl InHand {
         self.orders.values().chain(self.answered.orders.values()).map(|held| &held.record)
     }
 
-    /// The next that have not been compared for a while.
+    /// The next orders that have not been compared for a while.
     fn next_to_check(&mut self, now: Timestamp) -> Vec<Versioned> {
         let AnsweredOrders { orders: answered, checked, .. } = &mut self.answered;
         let mut answered = next_due(answered, checked, now, CHECKED_ANSWERED_MIN);
@@ -190,7 +190,8 @@ impl InHand {
     }
 }
 
-/// How far an order has come. Versions do not tell: a store that was made again may count from the beginning.
+/// How far an order has come. Its version does not show this: a store that was created again may count from the
+/// beginning.
 fn how_far(order: &Order) -> (u32, u32, usize, usize) {
     let accepted = order.attempts.iter().filter(|attempt| attempt.accepted).count();
     let steps = order.timeline.entries.iter().filter(|entry| entry.event != TimelineEvent::PutBack).count();
@@ -202,8 +203,8 @@ fn is_in_hand(order: &Order) -> bool {
     order.phase.is_open() || order.attempts.iter().any(Attempt::is_open)
 }
 
-/// Whether it has an answer that its own callers may still come for. What is in stock is not: another order may have
-/// taken it without a word to this node.
+/// Whether the order has an answer that its own callers may still fetch. An answer in stock does not count: another
+/// order may have claimed it without this node.
 fn is_answered(order: &Order) -> bool {
     match order.phase {
         Phase::Solved { .. } => order.list_stock().is_none(),
@@ -212,8 +213,8 @@ fn is_answered(order: &Order) -> bool {
     }
 }
 
-/// The attempts of a forgotten order, for the order that was placed again. Of one that has its answer, the attempt that
-/// brought it is over for the new order, and was paid for.
+/// The attempts of a forgotten order, for the order that was placed again. If the forgotten order has its answer, the
+/// attempt that brought it is over for the new order, and was paid for.
 fn attempts_to_recall(order: &Order) -> Vec<Attempt> {
     let recall = |attempt: &Attempt| match attempt.progress {
         Progress::Answered if !is_in_hand(order) => {
@@ -224,13 +225,13 @@ fn attempts_to_recall(order: &Order) -> Vec<Attempt> {
     order.attempts.iter().map(recall).collect()
 }
 
-/// Whether the store may have forgotten it in good order.
+/// Whether the store may have removed the order in the normal way.
 fn is_forgettable(order: &Order, now: Timestamp) -> bool {
     order.forget_at().is_some_and(|at| at <= now)
 }
 
 impl Engine {
-    /// This node has written or read an order.
+    /// Remembers an order that this node has written or read.
     pub(crate) fn hold(&self, record: &Versioned) {
         let orders_max = self.settings.in_hand_max;
         if orders_max == 0 {
@@ -258,7 +259,8 @@ impl Engine {
         self.held(key).is_some()
     }
 
-    /// Reads an order. One that this node has in hand and the store does not know was forgotten: it is put back first.
+    /// Reads an order. If this node has it in hand and the store does not know it, the store has forgotten it: it is
+    /// put back first.
     pub(crate) async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         let record = self.world.store.load(key).await?;
         let Some(held) = self.held(key) else { return Ok(record) };
@@ -278,7 +280,7 @@ impl Engine {
         })
     }
 
-    /// The orders in hand, as this node knows them. Open ones come first.
+    /// The orders in hand, as this node knows them, open ones first.
     #[must_use]
     pub fn orders_in_hand(&self) -> Vec<Arc<Order>> {
         let now = self.now();
@@ -287,9 +289,9 @@ impl Engine {
         orders.filter(|order| !is_forgettable(order, now)).cloned().collect()
     }
 
-    /// Takes in hand what an earlier process of this node had in hand. The next [`put_back`](Self::put_back) compares it
-    /// with the store. With `may_have_ended`, an order so old that a store may have removed it after its end is left
-    /// out. Returns how many are in hand.
+    /// Adds the orders that an earlier process of this node had in hand. The next [`put_back`](Self::put_back)
+    /// compares them with the store. With `may_have_ended`, it leaves out orders so old that the store may have
+    /// removed them after their end. Returns how many are in hand.
     pub fn take_in_hand(&self, orders: Vec<Order>, may_have_ended: bool) -> usize {
         let now = self.now();
         let mut taken = 0;
@@ -304,17 +306,17 @@ impl Engine {
         taken
     }
 
-    /// The store may have forgotten something.
+    /// Notes that the store may have forgotten something.
     pub(crate) fn suspect(&self) {
         self.suspicion.ring();
     }
 
-    /// Returns when this node missed an order that it has in hand: the store may have forgotten more.
+    /// Waits until this node misses an order that it has in hand: the store may have forgotten more.
     pub async fn suspects(&self) {
         self.suspicion.rung().await;
     }
 
-    /// Compares every order in hand with the store, and puts back what it has forgotten.
+    /// Compares every order in hand with the store, and puts back those that the store has forgotten.
     pub async fn put_back(&self) -> PutBack {
         let now = self.now();
         let held: Vec<Versioned> = {
@@ -419,7 +421,7 @@ impl Engine {
         })
     }
 
-    /// As it was: nothing of it is open, so there is nothing to decide.
+    /// Puts an answered order back as it was. Nothing of it is open, so there is nothing to decide.
     async fn put_back_answered(&self, ours: &Arc<Order>) -> Result<Option<Versioned>, StoreError> {
         let commit = self.world.store.commit(Version::ABSENT, ours, &Counters::default(), self.now()).await?;
         let Commit::Done(version) = commit else { return Ok(None) };
@@ -431,14 +433,14 @@ impl Engine {
         Ok(Some(now))
     }
 
-    /// The store has lost the last steps of this order, and no node remembers them: only an operator may decide to
-    /// pay again.
+    /// Marks an order whose last steps the store has lost, and no node remembers: only an operator may decide to pay
+    /// again.
     pub async fn lose(&self, key: &Key) -> Result<(), StoreError> {
         self.apply(key, None, &Event::Lost).await.map(drop)
     }
 
-    /// The store continues on a copy that was saved when its files were lost: every open order is marked for a
-    /// person, and goes on.
+    /// Marks every open order for an operator, because the store runs on a copy that was saved when its files were
+    /// lost. The orders continue.
     pub async fn list_restored(&self) -> Result<(), StoreError> {
         let mut after = None;
         loop {
@@ -452,7 +454,7 @@ impl Engine {
         }
     }
 
-    /// Lets go of what other nodes have brought to an end, and notices what the store has forgotten.
+    /// Forgets orders that other nodes have ended, and notices orders that the store has forgotten.
     pub(crate) async fn check_in_hand(&self) {
         let due = lock(&self.in_hand).next_to_check(self.now());
         for held in due {

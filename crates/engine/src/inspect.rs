@@ -1,5 +1,5 @@
-//! The one check of what an order names. It runs when an order is placed, when a dead letter is replayed, and, with
-//! the very task that leaves, at the last step before the wire.
+//! The one check of the hosts that an order names. It runs when an order is placed, when a dead letter is replayed,
+//! and last on the exact task that is about to be sent.
 
 mod field_names;
 #[cfg(test)]
@@ -23,18 +23,18 @@ pub enum Step {
     Send,
 }
 
-/// What is checked, and against what.
+/// What is checked, and the rules that it is checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspection<'a> {
     pub step: Step,
     pub kind: &'a Kind,
     pub fields: &'a [TaskField<'a>],
     pub operator: &'a Targets,
-    /// What the order's tenant may automate, where that is less.
+    /// What the order's tenant may automate; `None` if the tenant has no limits of its own.
     pub tenant: Option<&'a Targets>,
 }
 
-/// An order's parameters as fields that are called what they are.
+/// An order's parameters as task fields of the same names.
 pub(crate) fn fields_of(params: &BTreeMap<String, Value>) -> Vec<TaskField<'_>> {
     params
         .iter()
@@ -42,7 +42,7 @@ pub(crate) fn fields_of(params: &BTreeMap<String, Value>) -> Vec<TaskField<'_>> 
         .collect()
 }
 
-/// Whether all that is named may be automated.
+/// Whether everything that the fields name may be automated.
 pub fn inspect(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     let Inspection { kind, fields, operator, .. } = *inspection;
     if !kind.hosts.is_described && operator.undescribed == Some(false) {
@@ -63,7 +63,7 @@ pub fn inspect(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     Err(NotAllowed::Images { kind: kind.name.to_string() })
 }
 
-/// Checks the hosts that a field names. Returns their number if all are allowed.
+/// Checks the hosts that a field names. Returns how many there are if all are allowed.
 fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
     let role = role_of(inspection, field);
     let Ok(text) = std::str::from_utf8(field.value) else { return check_bytes(inspection, role, field) };
@@ -97,8 +97,8 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
     Ok(if matches!(role, Role::Page | Role::Unknown) { hosts.iter().filter(is_named).count() } else { 0 })
 }
 
-/// What the field is in an order of this kind. A page of HTML says something about the page beside it, and is any
-/// text without one.
+/// The role of the field in an order of this kind. A page of HTML counts as a part of the page beside it. Without a
+/// page beside it, its role is unknown.
 fn role_of(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Role {
     let role = |field: &TaskField<'_>| field.param.map_or(Role::Unknown, |param| inspection.kind.role(param));
     let is_page = |field: &TaskField<'_>| role(field) == Role::Page && !field.value.trim_ascii().is_empty();
@@ -118,8 +118,9 @@ fn unclear(why: Unclear, role: Role, field: &TaskField<'_>) -> NotAllowed {
     }
 }
 
-/// Bytes that are no text: a picture or a sound, in which no provider looks for an address. A kind says which of its
-/// parameters are files; of one that is not described, any may be, unless a reader could take it for text.
+/// Checks bytes that are not text: a picture or a sound, in which no provider looks for an address. A described kind
+/// lists which of its parameters are files. In an undescribed kind, any parameter may be a file unless a reader could
+/// take it for text.
 fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
     let may_be_file = !inspection.kind.hosts.is_described && role == Role::Unknown && !is_text(field.value);
     if role != Role::File && !may_be_file {
@@ -133,13 +134,14 @@ fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -
     check_hosts(inspection, role, field.name, &hosts).map(|()| 0)
 }
 
-/// What scripts call the namespaces of documents by.
+/// The hosts without the one that scripts use only to name the namespaces of documents.
 fn without_namespaces(mut hosts: Hosts) -> Hosts {
     hosts.remove("www.w3.org");
     hosts
 }
 
-/// The hosts without a host that many vendors share, if the text names a vendor's script there: the path names the vendor.
+/// The hosts without a host that many vendors share, if the text names a vendor's script there: then the path names
+/// the vendor.
 fn without_shared(kind: &Kind, text: &str, mut hosts: Hosts) -> Hosts {
     let text = text.trim();
     // Signs by which a path leads elsewhere, or by which such hosts join several scripts.
@@ -179,8 +181,8 @@ fn check_hosts(
     Ok(())
 }
 
-/// Whether the host is the vendor's, in a field that may name those. Of a kind that is not described nothing is known
-/// about its fields, so the operator's word counts in all of them but the page.
+/// Whether the host belongs to the vendor, in a field that may name vendors. The fields of an undescribed kind are
+/// not known, so the operator's list of vendors applies to all of them except the page.
 fn may_be_vendors(inspection: &Inspection<'_>, role: Role, host: &str) -> bool {
     let Inspection { kind, operator, .. } = *inspection;
     let covers = |pattern: &HostPattern| pattern.covers(host);

@@ -1,6 +1,6 @@
-//! Load, decide, commit, perform: the engine carries out what the pure life cycle decides, on top of whatever
-//! store, provider and clock it was given. It holds no lock across an await, keeps no order in memory that is
-//! not in the store, and does nothing at shutdown that a crash would need.
+//! Load, decide, commit, perform: the engine carries out what the pure life cycle decides, with any store, provider
+//! and clock. It holds no lock across an await, and keeps no order in memory that is not in the store. It does
+//! nothing at shutdown that would be missing after a crash.
 //!
 //! Read `apply.rs` first: every change to an order goes through it.
 #![forbid(unsafe_code)]
@@ -74,7 +74,7 @@ use std::time::Duration;
 use unlisted::UnlistedCodes;
 use wakeup::Wakeup;
 
-/// The world as the engine sees it.
+/// The parts that the engine works with: store, provider, clock and so on.
 #[derive(Clone)]
 pub struct World {
     pub store: Arc<dyn Store>,
@@ -85,7 +85,7 @@ pub struct World {
     pub membership: Arc<dyn Membership>,
 }
 
-/// No number of records.
+/// The number of unreadable records is not known.
 const NOT_COUNTED: u64 = u64::MAX;
 
 /// One node. Callers use [`place`](Self::place) and [`wait`](Self::wait) from anywhere; one task must run
@@ -100,7 +100,7 @@ pub struct Engine {
     wakeup: Wakeup,
     in_hand: Mutex<InHand>,
     spilled: Mutex<SpilledCounts>,
-    /// Rung when this node missed an order that it has in hand.
+    /// Wakes the recovery when this node misses an order that it has in hand.
     suspicion: Wakeup,
     /// Until when nodes put back what the store has forgotten, in milliseconds.
     recovering_until: AtomicU64,
@@ -108,21 +108,21 @@ pub struct Engine {
     records_unreadable: AtomicU64,
     /// The last hour in which the store forgot what pools had spent, as far as this node knows.
     spending_lost_in: AtomicU64,
-    /// What the keys of orders are hashed under.
+    /// The secret under which the keys of orders are hashed.
     key_secret: Mutex<Option<[u8; 32]>>,
-    /// What the store has forgotten, until a person has seen it.
+    /// What the store has forgotten, until an operator has acknowledged it.
     forgetting: Mutex<Option<StoreLoss>>,
     pools: Mutex<Pools>,
     reach: Mutex<Reachability>,
     bulk_watch: Mutex<BulkWatch>,
-    /// What was counted without a commit, until it is written.
+    /// Counters that no commit has written yet.
     uncounted: Mutex<BTreeMap<UsageRow, Counters>>,
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
     forged: AtomicU64,
     node_counters: NodeCounters,
     /// When an operator last released the account, in milliseconds; zero if never.
     released_at: AtomicU64,
-    /// When this node last let everything go that waited for the account.
+    /// When this node last let all orders continue that waited for the account.
     let_go_at: AtomicU64,
     /// The last error of the store; `None` if it has never failed.
     store_error: Mutex<Option<String>>,
@@ -139,16 +139,16 @@ pub struct Engine {
 pub struct StoreLoss {
     /// When this node noticed it.
     pub at: Timestamp,
-    /// What happened, and what to do, in words.
+    /// What happened and what to do, as text.
     pub what: String,
 }
 
-/// A panic elsewhere cannot have left these short critical sections half-done, so a poisoned lock is as good as any.
+/// Locks a mutex, even if it is poisoned: no panic elsewhere can leave these short critical sections half-done.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An error and all that it says about its causes.
+/// An error with all its causes, as text.
 fn why(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -224,13 +224,13 @@ impl Engine {
         std::array::from_fn(|n| (WhyIgnored::ALL[n], self.ignored[n].load(Ordering::Relaxed)))
     }
 
-    /// How many callbacks carried a proof that was not ours.
+    /// How many callbacks had an invalid MAC.
     #[must_use]
     pub fn forged(&self) -> u64 {
         self.forged.load(Ordering::Relaxed)
     }
 
-    /// How many pieces of work ended in a panic. Each hurt its own order only, and each is a bug.
+    /// How many pieces of work ended in a panic. Each panic is a bug, and affected its own order only.
     #[must_use]
     pub fn panics(&self) -> u64 {
         NodeCounters::read(&self.node_counters.panics)
@@ -242,12 +242,12 @@ impl Engine {
         NodeCounters::read(&self.node_counters.unreadable)
     }
 
-    /// The store counts so many records that cannot be read and wait for a person.
+    /// Sets the number of stored records that cannot be read and need an operator.
     pub fn note_unreadable(&self, count: u64) {
         self.records_unreadable.store(count, Ordering::Relaxed);
     }
 
-    /// How many records cannot be read and wait for a person; `None` if the store does not count them.
+    /// How many records cannot be read and need an operator; `None` if the store does not count them.
     #[must_use]
     pub fn records_unreadable(&self) -> Option<u64> {
         let count = self.records_unreadable.load(Ordering::Relaxed);
@@ -272,19 +272,19 @@ impl Engine {
         self.settings.node
     }
 
-    /// What people call the provider.
+    /// The name of the provider.
     #[must_use]
     pub fn provider_name(&self) -> &str {
         &self.settings.provider
     }
 
-    /// The currency that all money of this node is in.
+    /// The currency of all amounts on this node.
     #[must_use]
     pub fn currency(&self) -> &str {
         &self.settings.currency
     }
 
-    /// The time of this node, and its timers.
+    /// The clock and the timers of this node.
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.world.clock
@@ -295,13 +295,13 @@ impl Engine {
         &self.world.provider
     }
 
-    /// The nodes that share the store, and what they write for each other.
+    /// The nodes that share the store, and the documents that they share.
     #[must_use]
     pub fn membership(&self) -> &Arc<dyn Membership> {
         &self.world.membership
     }
 
-    /// The usage of these days, both included, of all nodes. Each amount is in the currency of its row's account.
+    /// The usage of all nodes on these days, both included. Each amount is in the currency of its row's account.
     pub async fn usage(&self, from: Day, to: Day) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
         self.world.store.usage(from, to).await
     }
@@ -318,14 +318,14 @@ impl Engine {
         Some(if self.may_replay(order) { replay } else { OnReplay::NotAllowed })
     }
 
-    /// Another part of the process may want to know what this node has just written.
+    /// Calls `on_commit`, so that another part of the process sees what this node has just written.
     fn note_commit(&self, order: &Arc<Order>) {
         if let Some(on_commit) = &self.settings.on_commit {
             on_commit(order);
         }
     }
 
-    /// The time by which this node goes.
+    /// The current time of this node's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.world.clock.now()
@@ -336,13 +336,13 @@ impl Engine {
         u128::from(self.settings.node) << 64 | u128::from(self.stamps.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A number in few bits: enough to say whose write one order's record holds.
+    /// A number of few bits, which shows which write an order's record holds.
     fn stamp(&self) -> u64 {
         let count = self.stamps.fetch_add(1, Ordering::Relaxed);
         self.settings.node.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The settings, and what was learned about how long this kind takes.
+    /// The settings, with the measured solve time of this order's kind.
     fn policy(&self, order: &Order) -> Policy {
         let kind = order.terms.kind.as_str();
         let policy = self.policy_for(kind, || (self.settings.kinds)(kind).map(|kind| kind.pace));
@@ -365,7 +365,7 @@ impl Engine {
         }
     }
 
-    /// Counts what changed no order; the worker writes it down within a moment.
+    /// Counts something that changed no order. The worker writes it after a moment.
     fn count(&self, line: UsageRow, counters: Counters) {
         let is_first = {
             let mut uncounted = lock(&self.uncounted);
@@ -399,29 +399,29 @@ impl Engine {
         lock(&self.store_error).clone()
     }
 
-    /// Where providers call, and the secrets that prove it, if they can call.
+    /// The address that providers call, with its secrets; `None` if providers cannot call.
     #[must_use]
     pub fn callback_address(&self) -> Option<&CallbackAddress> {
         self.settings.callback.as_ref()
     }
 
-    /// The store has lost something, as far as this node has noticed and until a person has seen it.
+    /// What the store has lost, as far as this node knows; `None` after an operator has acknowledged it.
     #[must_use]
     pub fn forgetting(&self) -> Option<StoreLoss> {
         lock(&self.forgetting).clone()
     }
 
-    /// Remembers that the store has lost something just now. It takes the place of what was noticed before.
+    /// Notes that the store has lost something now. This replaces an earlier note.
     pub fn note_forgetting(&self, what: String) {
         *lock(&self.forgetting) = Some(StoreLoss { at: self.now(), what });
     }
 
-    /// A person has seen it.
+    /// An operator has acknowledged the loss.
     pub fn forgetting_was_seen(&self) {
         *lock(&self.forgetting) = None;
     }
 
-    /// Whether the store was away a moment ago, as far as this node has noticed.
+    /// Whether this node found the store unavailable within the last `within`.
     #[must_use]
     pub fn store_was_away(&self, within: Duration) -> bool {
         let failed_at = Timestamp::from_millis(self.store_failed_at.load(Ordering::Relaxed));

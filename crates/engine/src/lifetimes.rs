@@ -1,6 +1,6 @@
-//! How long answers live: what their kind says, what the operator says for a kind or a site, and what callers have
-//! reported about a site. An answer carries its own expiry from the moment it comes in, so none of this changes one
-//! that is there.
+//! How long answers live: what their kind states, what the operator sets for a kind or a site, and what callers have
+//! reported about a site. An answer gets its expiry when it arrives, so changes here do not affect answers that exist
+//! already.
 
 use crate::pools::WRITES_MAX;
 use crate::targets::HostPattern;
@@ -11,7 +11,7 @@ use quittance_ports::document::DOCUMENTS_MAX;
 use quittance_ports::{DocumentWritten, SharedDocument, StoredDocument, TrustDocument, Version};
 use std::time::Duration;
 
-/// What an operator says about the answers of a kind, of a site, or of both.
+/// What an operator sets for the answers of a kind, of a site, or of both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LifeRule {
     pub kind: Option<String>,
@@ -26,7 +26,7 @@ pub struct TrustView {
     pub tenant: String,
     pub kind: String,
     pub site: String,
-    /// What would hold without any reports.
+    /// The life without any reports.
     pub life: Duration,
     pub trusted: Duration,
     pub trust: Trust,
@@ -39,7 +39,7 @@ impl LifeRule {
     }
 }
 
-/// The kind as the operator's rules make it for one site.
+/// The kind after the operator's rules for one site.
 #[must_use]
 pub fn with_life_rules(rules: &[LifeRule], kind: &Kind, site: &str) -> Kind {
     let mut kind = kind.clone();
@@ -53,13 +53,13 @@ pub fn with_life_rules(rules: &[LifeRule], kind: &Kind, site: &str) -> Kind {
     kind
 }
 
-/// How long an answer of this kind lives, if it may be handed out up to the age that is trusted: a caller that gets
-/// one then needs the margin, too.
+/// How long an answer of this kind lives, if it may be handed out up to the trusted age: the margin is added, because
+/// a caller that gets the answer needs it.
 fn trusted_life(kind: &Kind, life: Duration, trusted: impl FnOnce(Duration) -> Duration) -> Duration {
     trusted(life.saturating_sub(kind.margin)) + kind.margin
 }
 
-/// What reports have made of the life of a site's answers; nothing, if they live for ever.
+/// How reports have changed the life of a site's answers; `None` if they live for ever.
 #[must_use]
 pub fn show_trust(
     rules: &[LifeRule],
@@ -75,7 +75,7 @@ pub fn show_trust(
 }
 
 impl Engine {
-    /// The kind as it is for this draft.
+    /// The kind with the lifetimes that apply to this draft.
     pub(crate) fn with_lifetimes(&self, kind: &Kind, draft: &Draft, now: Timestamp) -> Kind {
         let site = quittance_lifecycle::terms::site(kind, &draft.params);
         let mut kind = with_life_rules(&self.settings.lifetimes, kind, &site);
@@ -90,14 +90,14 @@ impl Engine {
         kind
     }
 
-    /// What sites have rejected, as far as callers have reported, and what that has changed.
+    /// Which answers sites have rejected, according to callers' reports, and what this has changed.
     #[must_use]
     pub fn trusts(&self) -> Vec<TrustView> {
         let documents: Vec<TrustDocument> = lock(&self.pools).trusts().cloned().collect();
         self.show_trusts(documents.iter())
     }
 
-    /// What sites have rejected, for a caller that has just read the documents.
+    /// Which answers sites have rejected, from documents that the caller has just read.
     #[must_use]
     pub fn trusts_among(&self, documents: &[StoredDocument]) -> Vec<TrustView> {
         self.show_trusts(documents.iter().filter_map(|stored| match &stored.document {
@@ -121,8 +121,8 @@ impl Engine {
         with_life_rules(&self.settings.lifetimes, &(self.settings.kinds)(kind)?, site).life
     }
 
-    /// A caller has reported how an answer fared at its site. To learn from it is worth a few tries; a failure is no
-    /// error for the caller.
+    /// Learns from a caller's report how an answer fared at its site. A lost race is tried again a few times. A
+    /// failure is not an error for the caller.
     pub(crate) async fn learn_trust(&self, order: &Order, is_good: bool) {
         let (answer, given) = match &order.phase {
             Phase::Solved { answer, at } | Phase::Claimed { answer, at, .. } => (answer, *at),

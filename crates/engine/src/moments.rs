@@ -1,4 +1,4 @@
-//! When the worker does what: the moments at which it sweeps, submits, writes counts and does its chores.
+//! When the worker sweeps, submits, writes counts and does its chores.
 
 use crate::reachability::BEAT_SPAN;
 use crate::run_queue::RunQueue;
@@ -7,12 +7,13 @@ use crate::{Engine, Settings, lock};
 use quittance_lifecycle::Timestamp;
 use std::time::Duration;
 
-/// The pause between two sweeps while the backlog is full, and for how long they hide what they claim.
+/// The pause between two sweeps while the backlog is full.
 const CROWDED_PAUSE: Duration = Duration::from_millis(250);
+/// How long a sweep hides what it claims while the backlog is full.
 const CROWDED_CLAIM: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// When to look again if nothing happens before.
+    /// When the worker looks for work again if nothing wakes it before.
     pub(crate) fn next_look(&self) -> Timestamp {
         let now = self.now();
         let run_queue = lock(&self.run_queue);
@@ -21,7 +22,7 @@ impl Engine {
         next.min(now + BEAT_SPAN)
     }
 
-    /// When to look for due orders; never, if something else must happen first that wakes the worker anyway.
+    /// When to sweep for due orders; never, if something else must happen first that wakes the worker anyway.
     pub(crate) fn sweep_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
         let settings = &self.settings;
         if self.is_stopping() || run_queue.is_sweeping {
@@ -38,9 +39,9 @@ impl Engine {
             .min(run_queue.swept_at + settings.sweep_span.max(pause))
     }
 
-    /// The pause before the next sweep, and for how long it hides what it claims. A full backlog is no reason to
-    /// stop: it may be one tenant's, and another tenant's order may be due behind it. What then finds no room is soon
-    /// free for others.
+    /// The pause before the next sweep, and how long the sweep hides what it claims. Sweeps continue with a full
+    /// backlog: it may be one tenant's, and another tenant's order may be due. Claimed orders that find no room here
+    /// are soon free for other nodes.
     pub(crate) fn sweep_pace(&self, run_queue: &RunQueue) -> (Duration, Duration) {
         let settings = &self.settings;
         if self.is_crowded(run_queue) {
@@ -56,8 +57,8 @@ impl Engine {
         backlog_max.saturating_sub(run_queue.waiting()) < claim_max.min(backlog_max.div_ceil(4))
     }
 
-    /// When the next submit may start, if one waits. Where submits are kept apart, orders wait here for their turn:
-    /// tenants take turns, and nothing is written for an order that only waits.
+    /// When the next submit may start, if one waits. If submits are kept apart, orders wait here for their turn:
+    /// tenants take turns, and an order that only waits needs no write.
     pub(crate) fn submit_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
         if self.is_stopping() || !run_queue.may_submit() {
             return Timestamp::MAX;
@@ -70,8 +71,8 @@ impl Engine {
         }
     }
 
-    /// How many due orders are claimed by one sweep. What is claimed and finds no room here is hidden from other
-    /// nodes until its claim lapses.
+    /// How many due orders one sweep may claim. A claimed order that finds no room here is hidden from other nodes
+    /// until its claim lapses.
     pub(crate) fn claimable(&self, run_queue: &RunQueue) -> usize {
         let Settings { backlog_max, claim_max, .. } = self.settings;
         if self.is_crowded(run_queue) {

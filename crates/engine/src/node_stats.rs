@@ -1,4 +1,4 @@
-//! What this node has done since it started, and how it is: for the card that it leaves on the store's membership.
+//! What this node has done since it started, and its state. Its heartbeat writes this to the membership.
 
 use crate::{Engine, lock};
 use quittance_lifecycle::{Order, Phase, Timestamp};
@@ -6,10 +6,11 @@ use quittance_ports::NodeStats;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long ago "a moment ago" may be.
+/// The length of "a moment ago".
 const A_MOMENT: Duration = Duration::from_secs(5);
 
-/// A card is read by all every few seconds: it has no room for whatever a provider says.
+/// The most characters of a provider's code in the stats. Every node reads the stats every few seconds, so they must
+/// stay small.
 const CODE_CHARS_MAX: usize = 64;
 
 #[derive(Default)]
@@ -42,7 +43,7 @@ impl Engine {
         (at > Timestamp::ZERO).then_some(at)
     }
 
-    /// An open order was moved on by what came in.
+    /// Counts an answer, if the order has just got one.
     pub(crate) fn count_answer(&self, order: &Order) {
         if matches!(order.phase, Phase::Solved { .. } | Phase::Claimed { .. }) {
             NodeCounters::add(&self.node_counters.answered, 1);

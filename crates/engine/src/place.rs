@@ -1,4 +1,4 @@
-//! Placing, cancelling, replaying, releasing: what callers and people do to orders.
+//! Placing, cancelling, replaying, releasing: what callers and operators do to orders.
 
 use crate::apply::is_ours;
 use crate::inspect::{Inspection, Step, fields_of};
@@ -19,12 +19,12 @@ use std::time::Duration;
 
 /// How many orders are read at once when all open ones are visited.
 const PAGE: usize = 256;
-/// How many orders with the same short key are looked at, and how many are read at once: the order that is looked
-/// for, and the next one, which shows that there is no other.
+/// How many orders with the same short key are examined.
 const ALIKE_MAX: usize = 8;
+/// How many orders are read at once by short key: the wanted one, and the next, which shows that there is no other.
 const ALIKE_PAGE: usize = 2;
 
-/// A caller's claim on an order.
+/// What a caller gets for its placement: the key, and what the answer must fulfil.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedOrder {
     pub key: Key,
@@ -35,8 +35,8 @@ pub struct PlacedOrder {
     pub min_life: Duration,
     /// When this caller stops waiting.
     pub until: Timestamp,
-    /// The order as it was when it was placed, where it was read or written: a caller that finds the answer in it
-    /// need not read the store again.
+    /// The order as the placement read or wrote it; `None` if it did not. A caller that finds the answer in it need
+    /// not read the store again.
     pub order: Option<Arc<Order>>,
 }
 
@@ -49,9 +49,9 @@ struct OpenPlacement {
     secret: Option<[u8; 32]>,
     /// When the placement began.
     now: Timestamp,
-    /// When it was last decided what the placement means.
+    /// When the meaning of the placement was last decided.
     at: Timestamp,
-    /// What is on record under the key, as far as it was read.
+    /// The record under the key, as far as it was read.
     record: Option<Versioned>,
 }
 
@@ -68,12 +68,12 @@ impl OpenPlacement {
         }
     }
 
-    /// What is on record under the key that is to be written.
+    /// The record that a write under `target` would replace.
     fn before<'a>(&'a self, target: &Key, follower: Option<&'a Versioned>) -> Option<&'a Versioned> {
         if *target == self.key { self.record.as_ref() } else { follower }
     }
 
-    /// Whether it opens an order that is not open, or that no caller wants.
+    /// Whether the placement opens an order: a new one, or one that is not open or that no caller wants.
     fn opens(&self, placement: &Placement, follower: Option<&Versioned>) -> bool {
         match placement {
             Placement::Stands { .. } | Placement::Refused(_) => false,
@@ -86,12 +86,12 @@ impl OpenPlacement {
     }
 }
 
-/// What became of a placement that was to be written.
+/// The result of writing a placement.
 enum PlacementWrite {
     Ours(Versioned),
-    /// Another node was faster: what is on record instead, if anything is.
+    /// Another node was faster. This is the record that it wrote, if there is one.
     Theirs(Option<Versioned>),
-    /// The record was lost, and the order resumes what was paid for it then.
+    /// The record was lost. The order resumes the attempt that was paid for before.
     Revived(Arc<Order>),
 }
 
@@ -105,7 +105,7 @@ pub enum PlaceError {
     NotAllowed(#[from] NotAllowed),
     #[error("{}", refusal(.0))]
     Refused(Refusal),
-    /// No caller has been given the order's id; placing it again is safe.
+    /// No caller has the order's id yet, so placing again is safe.
     #[error("{}", not_accepted(.0))]
     Store(#[from] StoreError),
 }
@@ -140,7 +140,7 @@ fn refusal(refusal: &Refusal) -> String {
     }
 }
 
-/// A record that is there and damaged is not an unknown one.
+/// Returns the orders, or an error for a damaged record: a damaged record is not a missing one.
 fn readable(orders: Vec<Arc<Order>>, damaged: Option<Unreadable>) -> Result<Vec<Arc<Order>>, StoreError> {
     match damaged {
         Some(Unreadable { key, detail }) if orders.is_empty() => Err(StoreError::Corrupt { key, detail }),
@@ -149,8 +149,8 @@ fn readable(orders: Vec<Arc<Order>>, damaged: Option<Unreadable>) -> Result<Vec<
 }
 
 impl Engine {
-    /// Places an order, or joins the one that is there. When this returns, the order is durable: it is carried
-    /// out whatever happens to the caller.
+    /// Places an order, or joins the existing one. When this returns, the order is durable, and is carried out
+    /// whatever happens to the caller.
     pub async fn place(&self, kind: &str, draft: Draft) -> Result<PlacedOrder, PlaceError> {
         let now = self.now();
         let secret = self.keys().secret;
@@ -183,10 +183,10 @@ impl Engine {
         }
     }
 
-    /// Places an order only if that opens none: the placement joins an order that is open and wanted, or gets an
-    /// answer or a refusal that is on record. `None` if it would open an order: a new one, a new life, or a cancelled
-    /// one that is wanted again. What is read decides and the commit compares versions, so that no order is opened
-    /// even if it ends or is cancelled meanwhile.
+    /// Places an order only if this opens no order: the placement joins an order that is open and wanted, or gets an
+    /// answer or a refusal that is on record. Otherwise returns `None`: for a new order, a new life, and a cancelled
+    /// order that is wanted again. The commit compares versions, so no order is opened even if it ends or is
+    /// cancelled meanwhile.
     pub async fn place_without_opening(
         &self,
         kind: &str,
@@ -219,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// What the placement means for what was found, and for the order that follows that one.
+    /// Decides what the placement means for the record that was found, and for the order that follows it.
     async fn decide_placement(
         &self,
         placing: &mut OpenPlacement,
@@ -233,8 +233,8 @@ impl Engine {
         Ok((placement, follower))
     }
 
-    /// Writes what was decided. `None` if another node was faster, or if a step was written that another one follows:
-    /// then `placing` has what is on record now, and the decision is made again.
+    /// Writes what was decided. Returns `None` if another node was faster, or if a step was written that another step
+    /// must follow. Then `placing` has the present record, and the decision is made again.
     async fn carry_out(
         &self,
         placing: &mut OpenPlacement,
@@ -304,7 +304,7 @@ impl Engine {
         }
     }
 
-    /// Writes a placement, or finds what another node wrote first.
+    /// Writes a placement. If another node wrote first, returns what that node wrote.
     async fn write_placement(
         &self,
         before: Option<&Versioned>,
@@ -344,7 +344,7 @@ impl Engine {
         }
     }
 
-    /// The terms that this placement would get, if any.
+    /// The key, terms and policy that this placement would get.
     pub(crate) fn agree(&self, kind: &str, draft: Draft) -> Result<(Key, Terms, Policy), PlaceError> {
         let (kind, draft) = self.meant(kind, draft)?;
         let Some(kind) = (self.settings.kinds)(&kind) else {
@@ -357,7 +357,7 @@ impl Engine {
         Ok((key, terms, policy))
     }
 
-    /// The key and the terms of a draft. Lifetimes follow the operator's rules and what reports have taught.
+    /// The key and the terms of a draft. Lifetimes follow the operator's rules and callers' reports.
     fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
         let kind = self.with_lifetimes(kind, &draft, now);
@@ -384,7 +384,7 @@ impl Engine {
         Err(error)
     }
 
-    /// A commit may also join: when it moves the deadline of what is there.
+    /// Counts a placement by its origin. A commit may also be a join, if it moves the deadline.
     fn note_placed(&self, origin: Origin) {
         let node_counters = &self.node_counters;
         NodeCounters::add(
@@ -409,7 +409,7 @@ impl Engine {
         Ok(self.load(key).await?.map(|record| record.order))
     }
 
-    /// Orders whose key begins with these bits: one, unless two are named alike.
+    /// Orders whose key begins with these bits. Mostly there is at most one.
     pub async fn find(&self, head: KeyHead) -> Result<Vec<Arc<Order>>, StoreError> {
         let mut alike: Vec<Arc<Order>> = Vec::new();
         let mut damaged = None;
@@ -435,7 +435,7 @@ impl Engine {
         readable(alike, damaged)
     }
 
-    /// Orders in the order of their keys, from the first one after `after`; what cannot be read says so.
+    /// Lists orders by key, beginning after `after`. A record that cannot be read is listed as unreadable.
     pub async fn list(
         &self,
         which: Which<'_>,
@@ -450,12 +450,12 @@ impl Engine {
         self.apply(key, None, &Event::Cancelled).await
     }
 
-    /// Sends a dead letter on its way again, unless its site may not be automated any more.
+    /// Replays a dead letter, unless its site may not be automated any more.
     pub async fn replay(&self, key: &Key) -> Result<ApplyOutcome, StoreError> {
         self.apply_if(key, None, &Event::Replayed, |order| self.may_replay(order)).await
     }
 
-    /// The kind and the parameters of an order as they are meant, in the words of the catalog.
+    /// The kind and the parameters of an order in the names of the catalogue.
     pub fn meaning(
         &self,
         kind: &str,
@@ -471,7 +471,7 @@ impl Engine {
         })
     }
 
-    /// Whether the operator and the order's tenant allow all that these fields name, as they do now.
+    /// Whether the operator and the order's tenant now allow everything that these fields name.
     pub(crate) fn check_order(
         &self,
         step: Step,
@@ -490,8 +490,8 @@ impl Engine {
         (self.settings.rules.inspect)(&Inspection { step, kind, fields, operator, tenant })
     }
 
-    /// Whether the provider can be sent this, and the very task that it would be sent may leave: an order that is
-    /// accepted is not refused at the last step.
+    /// Whether the provider can be sent this order, and the exact task may leave. So an accepted order is not refused
+    /// at the last step.
     fn check_task(
         &self,
         kind: &Kind,
@@ -515,7 +515,7 @@ impl Engine {
         self.check_task(kind, &draft.tenant, &draft.params)
     }
 
-    /// Whether a tenant that may automate these targets only may order this.
+    /// Whether a tenant that is limited to these targets may place this order.
     pub fn check_for(&self, kind: &Kind, draft: &Draft, tenant: &Targets) -> Result<(), NotAllowed> {
         let (fields, operator) = (fields_of(&draft.params), &self.settings.targets);
         let inspection =
@@ -523,8 +523,8 @@ impl Engine {
         (self.settings.rules.inspect)(&inspection)
     }
 
-    /// Whether an order of these terms may be sent on its way now: a dead letter may be older than the operator's
-    /// list, or come from another store, with words that are not in the catalog.
+    /// Whether an order of these terms may be sent now. A dead letter may be older than the operator's list, or come
+    /// from another store, with names that are not in the catalogue.
     pub fn check_target(&self, order: &Order) -> Result<(), NotAllowed> {
         let terms = &order.terms;
         let Some(kind) = self.kind(&terms.kind) else {
@@ -541,7 +541,7 @@ impl Engine {
         self.check_task(&kind, &terms.tenant, &terms.params)
     }
 
-    /// Whether an order on record says what it means.
+    /// Whether the names in an order on record are names of the catalogue.
     pub(crate) fn check_words(&self, terms: &Terms) -> Result<(), NotAllowed> {
         match self.meaning(&terms.kind, &terms.params) {
             Ok(None) => Ok(()),
@@ -550,23 +550,24 @@ impl Engine {
         }
     }
 
-    /// A replay that only calls a webhook again sends nothing to the site.
+    /// Whether a dead letter may be replayed. A replay that only calls a webhook again is always allowed: it sends
+    /// nothing to the site.
     pub(crate) fn may_replay(&self, order: &Order) -> bool {
         !order.phase.is_dead() || self.check_target(order).is_ok()
     }
 
-    /// Gives a dead letter up for good.
+    /// Drops a dead letter for good.
     pub async fn drop_dead(&self, key: &Key) -> Result<ApplyOutcome, StoreError> {
         self.apply(key, None, &Event::Dropped).await
     }
 
-    /// A person wants others to know something about an order.
+    /// Adds an operator's note to the order.
     pub async fn note(&self, key: &Key, text: String) -> Result<ApplyOutcome, StoreError> {
         self.apply(key, None, &Event::Noted { text }).await
     }
 
-    /// An operator has fixed the provider's account: all orders that wait for it continue, and other nodes
-    /// can read this in our [node_stats](Self::node_stats). Returns the number of those orders.
+    /// Continues all orders that wait for the provider's account, because an operator has fixed it. Other nodes read
+    /// this in our [node_stats](Self::node_stats). Returns the number of orders.
     pub async fn release_for_all(&self) -> Result<usize, StoreError> {
         self.released_at.store(self.now().as_millis(), Ordering::Relaxed);
         self.release().await

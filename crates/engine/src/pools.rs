@@ -1,9 +1,9 @@
-//! Pools: how each node learns of them, counts the demand for them, and reports their state. Which of them this node
-//! refills, and with what, is in `pools/keep.rs`.
+//! Pools: how each node learns of them, counts the demand for them, and reports their state. `pools/keep.rs` decides
+//! which of them this node refills, and with what.
 //!
-//! There is no pool lock. A place in a pool is filled by an ordinary order whose key is (pool, place, generation),
-//! and the generations stand on a document that is written by compare-and-swap: two nodes that refill at once place
-//! one order.
+//! There is no pool lock. A place in a pool is filled by an ordinary order whose key is (pool, place, generation).
+//! The generations are in a document that is written by compare-and-swap. So two nodes that refill at once place one
+//! order.
 
 mod budget;
 mod keep;
@@ -61,33 +61,33 @@ pub enum PoolError {
     Store(#[from] StoreError),
 }
 
-/// A pool, as people may see it.
+/// A pool, as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolView {
     pub document: PoolDocument,
-    /// The stock that the pool keeps; `None` if the pool is not valid on this node (any more).
+    /// The stock that the pool keeps; `None` if the pool is not valid on this node.
     pub target: Option<Target>,
-    /// The demand that all present nodes have counted, since each of them started.
+    /// The demand that all present nodes have counted, each since its start.
     pub demand: Demand,
     pub is_kept_here: bool,
     /// How long after its solve an answer can be handed out.
     pub usable: Duration,
-    /// What the next refill costs: what its last answer cost, or else what the price list says. `None` if that is not
-    /// known.
+    /// What the next refill costs: the price of the pool's last answer, or else of the price list; `None` if neither
+    /// is known.
     pub price: Option<Money>,
     /// The currency of all amounts of the pool.
     pub currency: String,
 }
 
 impl PoolView {
-    /// Why the pool buys nothing in the hour of `now`, although its budget is not known to be used up.
+    /// Why the pool buys nothing in the hour of `now`, although as far as is known its budget is not used up.
     #[must_use]
     pub fn stopped(&self, now: Timestamp) -> Option<String> {
         self.stopped_by_price(now).or_else(|| self.stopped_by_loss(now))
     }
 
-    /// Why the pool buys nothing in the hour of `now`: the price of the next answer, or of one that it has bought in that
-    /// hour, is not known.
+    /// The error if an unknown price stops the pool in the hour of `now`: the price of the next answer, or of one
+    /// that it bought in that hour.
     #[must_use]
     pub fn stopped_by_price(&self, now: Timestamp) -> Option<String> {
         let spec = self.with_budget()?;
@@ -97,7 +97,7 @@ impl PoolView {
         }
     }
 
-    /// Why the pool buys nothing in the hour of `now`: the store forgot what it has spent in that hour.
+    /// The error if the pool buys nothing in the hour of `now` because the store forgot what it spent in that hour.
     fn stopped_by_loss(&self, now: Timestamp) -> Option<String> {
         let spent = self.document.spent.in_hour_of(now);
         self.with_budget().filter(|_| spent.is_incomplete).map(|_| spending_not_known(spent.hour))
@@ -108,17 +108,17 @@ impl PoolView {
     }
 }
 
-/// What this node knows of the documents, and what it has seen of each pool.
+/// What this node knows of the documents and of each pool.
 #[derive(Default)]
 pub(crate) struct Pools {
     documents: BTreeMap<String, StoredDocument>,
-    /// Documents that were there when the store was last known to be the same, and are not any more.
+    /// Documents that existed when the store was last known to be the same, and no longer exist.
     vanished: BTreeMap<String, KnownDocument>,
-    /// The pools that this node refilled at its last look.
+    /// The pools that this node refilled in its last round.
     refilled: BTreeSet<String>,
     local: BTreeMap<String, LocalPool>,
     by_target: BTreeMap<Target, String>,
-    /// The demand at this node since it started, by pool.
+    /// The demand at this node since its start, by pool.
     demand: BTreeMap<String, Demand>,
     looked_at: Timestamp,
 }
@@ -136,7 +136,7 @@ impl Pools {
         })
     }
 
-    /// Up to which age answers are handed out.
+    /// The age up to which answers are handed out.
     pub(crate) fn trusted(
         &self,
         tenant: &str,
@@ -164,7 +164,7 @@ impl Pools {
     }
 }
 
-/// The nodes that have sent a heartbeat a moment ago.
+/// The nodes with a recent heartbeat.
 fn alive(members: &Members) -> impl Iterator<Item = &NodeStatus> {
     let is_there = |last_heartbeat: Timestamp| members.now.since(last_heartbeat) < SILENT_AFTER;
     members.nodes.iter().filter(move |signed| is_there(signed.seen)).map(|signed| &signed.node_status)
@@ -183,7 +183,7 @@ impl Engine {
         Ok(self.pools_among(&documents, &members))
     }
 
-    /// The pools, for a caller that has just read the documents and the members.
+    /// The pools, from documents and members that the caller has just read.
     #[must_use]
     pub fn pools_among(&self, documents: &[StoredDocument], members: &Members) -> Vec<PoolView> {
         let pools = documents.iter().filter_map(|stored| match &stored.document {
@@ -209,7 +209,7 @@ impl Engine {
         }
     }
 
-    /// This node's own count is newer than the count in its stored status.
+    /// The demand for a pool at all nodes. This node's own count is newer than the count in its stored status.
     fn demand_of_all(&self, pool: &str, members: &Members) -> Demand {
         let others = alive(members).filter(|node_status| node_status.node != self.settings.node);
         let others = others.filter_map(|node_status| node_status.demand.get(pool)).copied();
@@ -220,7 +220,7 @@ impl Engine {
         })
     }
 
-    /// Creates a pool, or changes it. What it has bought stays on its stock.
+    /// Creates or changes a pool. Answers that it has bought stay in its stock.
     pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolView, PoolError> {
         let meant = self.meaning(&spec.kind, &spec.params).map_err(PlaceError::BadRequest)?;
         let spec = match meant {
@@ -257,9 +257,8 @@ impl Engine {
         Err(PoolError::Conflict)
     }
 
-    /// Takes a pool away; says whether there was one. What it has bought stays on its stock until it expires, and
-    /// what it has spent stays on record until the hour is over: else the budget would begin again with a pool that
-    /// is set again.
+    /// Removes a pool, and returns whether it existed. Its answers stay in stock until they expire. What it has spent
+    /// stays on record until the hour is over: otherwise a pool that is set again would get a new budget.
     pub async fn remove_pool(&self, name: &str) -> Result<bool, StoreError> {
         let name = SharedDocument::pool_name(name);
         loop {
@@ -287,7 +286,8 @@ impl Engine {
         crate::lock(&self.pools).looked_at = Timestamp::ZERO;
     }
 
-    /// Another pool with the same stock: the two would count the same orders and fill it twice.
+    /// The name of another pool with the same stock. Two such pools would count the same orders and fill the stock
+    /// twice.
     fn keeps_the_same(&self, spec: &PoolSpec, documents: &[StoredDocument]) -> Option<String> {
         let target = self.pool_terms(spec).ok()?.target;
         documents.iter().find_map(|stored| match &stored.document {
@@ -330,13 +330,13 @@ impl Engine {
         Ok(())
     }
 
-    /// What the orders of a pool agree on.
+    /// The terms that all orders of a pool have.
     fn pool_terms(&self, spec: &PoolSpec) -> Result<Terms, PlaceError> {
         Ok(self.agree(&spec.kind, pool_draft(spec, None))?.1)
     }
 }
 
-/// Why a pool with a budget buys nothing, and what to do about it.
+/// The error if a pool with a budget buys nothing because a price is not known, and what to do.
 #[must_use]
 pub fn price_not_known(kind: &str) -> String {
     format!(
@@ -344,13 +344,13 @@ pub fn price_not_known(kind: &str) -> String {
     )
 }
 
-/// Why a pool with a budget buys nothing in this hour after the store forgot, and when it buys again.
+/// The error if a pool with a budget buys nothing in this hour because the store forgot, and when it buys again.
 #[must_use]
 pub fn spending_not_known(hour: u64) -> String {
     format!("the store forgot what it has spent in this hour, {}", budget_counts_as_spent(hour))
 }
 
-/// Why a pool with a budget buys nothing in this hour: nothing says what some of its refills cost.
+/// The error if a pool with a budget buys nothing in this hour because the price of some of its refills is not known.
 fn prices_not_known(spent: &Spent) -> Option<String> {
     let rest = || budget_counts_as_spent(spent.hour);
     (spent.without_price > 0).then(|| {
@@ -365,7 +365,7 @@ fn budget_counts_as_spent(hour: u64) -> String {
     )
 }
 
-/// What a pool buys. No caller waits for it, so it may take as long as any order.
+/// The order that a pool places. No caller waits for it, so it may take as long as any order.
 fn pool_draft(spec: &PoolSpec, slot: Option<Slot>) -> Draft {
     Draft {
         params: spec.params.clone(),

@@ -1,7 +1,7 @@
-//! Since when callbacks could reach us: the evidence by which an answer that came by callback is dated. A callback
-//! that got no answer is repeated by its provider. So every time in which no callback may have come to us is an outage:
-//! a restart or a freeze, here or on another node behind the same address. A callback that we could not keep, or were
-//! slow to answer, is an outage for its own order only.
+//! Since when callbacks could reach us: the evidence that dates an answer that came by callback. A provider repeats a
+//! callback that got no reply. So a time in which callbacks may not have reached us is an outage: a restart or a
+//! freeze, here or on another node behind the same address. A callback that we could not keep, or answered slowly, is
+//! an outage for its own order only.
 
 use crate::callback::Addressee;
 use crate::evidence::Rounds;
@@ -11,36 +11,37 @@ use quittance_ports::{Members, NodeStatus, Reach};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often the worker shows that this process runs.
+/// How often the worker notes that this process runs.
 pub(crate) const BEAT_SPAN: Duration = Duration::from_secs(1);
-/// A beat that is later than this, or a callback that takes longer, is an outage.
+/// A delay of the worker, or the handling of a callback, that takes longer than this is an outage.
 const BEAT_LATE: Duration = Duration::from_secs(2);
 /// How long an outage is remembered. No answer with an expiry lives that long.
 const REMEMBERED: Duration = Duration::from_secs(3600);
-/// How long a load balancer may go on sending callbacks to a node that has died. After that, the death of one node
-/// makes no answer look older that comes to another.
+/// How long a load balancer may still send callbacks to a node that has died. After that, the death of one node does
+/// not make answers to another look older.
 pub(crate) const STILL_ROUTED: Duration = Duration::from_secs(60);
-/// The work of asking for the tasks of lost nodes. One node of all that are there does it.
+/// The name of the work of polling the tasks of lost nodes. One of the present nodes does it.
 const LOST_NODES: &str = "tasks of lost nodes";
-/// How many outages are remembered; more are merged, which can only make answers look older.
+/// How many outages are remembered. More are merged, which can only make answers look older.
 const OUTAGES_MAX: usize = 16;
-/// For how many orders it is remembered that a callback got no answer. Beyond that it counts for every order.
+/// For how many orders an unanswered callback is remembered. Beyond that, it counts as an outage for every order.
 const UNANSWERED_MAX: usize = 128;
 
 #[derive(Default)]
 pub(crate) struct Reachability {
-    /// When this process began to listen for callbacks, if it does.
+    /// When this process began to listen for callbacks; `None` if it does not.
     listens_since: Option<Timestamp>,
     last_beat: Option<Timestamp>,
     outages: Vec<Outage>,
-    /// Orders of which a callback got no answer, or a late one.
+    /// Orders with a callback that got no reply, or a late one.
     unanswered: BTreeMap<Key, Outage>,
-    /// Callbacks that are being taken in: their orders, and when their requests began.
+    /// Callbacks that are being handled: their orders, and when their requests began.
     open: BTreeMap<u64, (Key, Timestamp)>,
     last_number: u64,
-    /// What other nodes behind the same address have missed, as of the last roll; `None` before the first roll.
+    /// What other nodes behind the same address have missed, as of the last read of the membership; `None` before the
+    /// first read.
     elsewhere: Option<Elsewhere>,
-    /// Which open tasks are to be polled, because their callbacks may have got no reply.
+    /// The open tasks that must be polled, because their callbacks may have got no reply.
     pub(crate) rounds: Rounds,
 }
 
@@ -50,13 +51,13 @@ struct Elsewhere {
     unanswered: BTreeMap<Key, Outage>,
 }
 
-/// Makes the outage of this order reach over both.
+/// Extends the outage of this order to include `outage`.
 fn widen(unanswered: &mut BTreeMap<Key, Outage>, key: Key, outage: Outage) {
     let whole = unanswered.entry(key).or_insert(outage);
     *whole = Outage { from: whole.from.min(outage.from), to: whole.to.max(outage.to) };
 }
 
-/// This node, started again: it listens since then.
+/// The later start of the same node, which has listened since then; `None` if there is none.
 pub(crate) fn successor<'a>(node_status: &NodeStatus, members: &'a Members) -> Option<&'a NodeStatus> {
     let is_successor = |other: &&NodeStatus| {
         other.node != node_status.node
@@ -73,7 +74,7 @@ impl Reachability {
         merge(&mut self.outages);
     }
 
-    /// A callback of this order got no answer, or a late one.
+    /// Notes that a callback of this order got no reply, or a late one.
     fn note_unanswered(&mut self, key: Key, from: Timestamp, to: Timestamp) {
         self.unanswered.retain(|_, outage| outage.to + REMEMBERED >= to);
         widen(&mut self.unanswered, key, Outage { from, to });
@@ -85,18 +86,18 @@ impl Reachability {
         }
     }
 
-    /// Callbacks could come up to this moment, as far as this process knows.
+    /// Until when callbacks could reach this process, as far as it knows.
     fn reachable_until(&self, now: Timestamp) -> Timestamp {
         self.last_beat.filter(|beat| *beat + BEAT_LATE < now).unwrap_or(now)
     }
 
-    /// Every callback that came up to this moment was answered, as far as this process knows.
+    /// Until when every callback was answered, as far as this process knows.
     fn answered_until(&self, now: Timestamp) -> Timestamp {
         let reachable = self.reachable_until(now);
         self.open.values().map(|(_, begun)| *begun).fold(reachable, Timestamp::min)
     }
 
-    /// The orders of which a callback got no answer so far.
+    /// The orders with a callback that has got no reply so far.
     fn unanswered_until(&self, now: Timestamp) -> BTreeMap<Key, Outage> {
         let mut unanswered = self.unanswered.clone();
         unanswered.retain(|_, outage| outage.to + REMEMBERED >= now);
@@ -137,7 +138,7 @@ impl Reachability {
         self.elsewhere = Some(elsewhere);
     }
 
-    /// The evidence about a callback of this order that has arrived now, and whose request began at `begun`.
+    /// The evidence for a callback of this order that has arrived now. Its request began at `begun`.
     fn receipt(&self, key: &Key, begun: Timestamp, now: Timestamp) -> Receipt {
         let mut outages = self.outages.clone();
         outages.retain(|outage| outage.to + REMEMBERED >= now);
@@ -162,7 +163,7 @@ impl Reachability {
     }
 }
 
-/// Sorts outages and joins the oldest until there are few enough.
+/// Sorts outages, and merges the oldest until there are few enough.
 fn merge(outages: &mut Vec<Outage>) {
     outages.sort_unstable();
     while outages.len() > OUTAGES_MAX {
@@ -172,7 +173,7 @@ fn merge(outages: &mut Vec<Outage>) {
     }
 }
 
-/// A callback that is being taken in. Dropped before it was answered, it leaves an outage of its order.
+/// A callback that is being handled. If this is dropped before the callback was answered, the order has an outage.
 pub(crate) struct OpenCallback<'a> {
     engine: &'a Engine,
     number: u64,
@@ -199,8 +200,8 @@ impl Drop for OpenCallback<'_> {
 }
 
 impl Engine {
-    /// This process listens for callbacks from now on. An answer that comes by callback is dated from its arrival
-    /// only after this call; otherwise it is dated from its submit.
+    /// Notes that this process listens for callbacks from now on. Before this call, an answer that comes by callback
+    /// is dated from its submit, and after it from its arrival.
     pub fn listens_for_callbacks(&self) {
         let now = self.now();
         let before = self.world.spill.reachable_until();
@@ -213,8 +214,8 @@ impl Engine {
         }
     }
 
-    /// A callback came to an address of ours and could not be taken in or read: its provider may repeat it. `segment` is
-    /// the last part of the path that it came to. Its request began `open_for` ago. Other nodes read of it.
+    /// Notes a callback to our address that could not be handled or read, so its provider may repeat it. `segment` is
+    /// the last part of its path. Its request began `open_for` ago. Other nodes read of it in the membership.
     pub fn callback_not_answered(&self, segment: &str, open_for: Duration) {
         let address = self.settings.callback.as_ref();
         if let Some(Addressee { key, .. }) = address.and_then(|address| address.recognise(segment)) {
@@ -223,7 +224,7 @@ impl Engine {
         }
     }
 
-    /// Which other addresses could be called, and since when not: what other nodes write in their status.
+    /// Reads from the status of other nodes which addresses could be called, and since when not.
     pub fn heed_members(&self, members: &Members) {
         let now = self.now();
         let address = self.settings.callback.as_ref().map_or("", |callback| callback.base());
@@ -236,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// What this node tells the others about how callbacks could reach it; nothing, if it does not listen for them.
+    /// When callbacks could reach this node, for its status; `None` if it does not listen for callbacks.
     #[must_use]
     pub fn reach(&self) -> Option<Reach> {
         let now = self.now();
@@ -247,7 +248,7 @@ impl Engine {
         Some(Reach { address, until, outages: reach.outages.clone(), unanswered })
     }
 
-    /// The worker runs.
+    /// Notes that the worker runs.
     pub(crate) fn event(&self) {
         let now = self.now();
         let until = {
@@ -262,16 +263,16 @@ impl Engine {
         self.world.spill.mark_reachable(until);
     }
 
-    /// Whether to let a callback be written first that may stand in a spill. A poll would bring an answer that counts
-    /// as too old, and to throw it away would waste it, while a callback tells when the task was solved.
+    /// Whether to write a spilled callback of this task before a poll. The answer of a poll may count as too old and
+    /// be wasted, but a callback shows when the task was solved.
     pub(crate) fn awaits_spilled_callback(&self, order: &Order, attempt: u32) -> bool {
         self.settings.callback.is_some()
             && self.store_was_away(self.settings.others_first)
             && would_be_too_old(order, attempt, self.now(), &self.settings.policy)
     }
 
-    /// The evidence about a callback of this order whose request began at `begun`, and a guard to keep until it is
-    /// answered.
+    /// The evidence for a callback of this order whose request began at `begun`, and a guard to hold until the
+    /// callback is answered.
     pub(crate) fn receive_callback(&self, key: Key, begun: Timestamp) -> (Option<Receipt>, OpenCallback<'_>) {
         let now = self.now();
         let mut reach = lock(&self.reach);
@@ -294,7 +295,7 @@ mod tests {
         Timestamp::from_millis(1_000_000 + seconds * 1000)
     }
 
-    /// A node that has been answering callbacks until this moment.
+    /// The heartbeat of a node that has answered callbacks until `until`.
     fn signed(node: u64, name: &str, address: &str, started: Timestamp, until: Timestamp) -> Member {
         let reach = Some(Reach { address: address.into(), until, ..Reach::default() });
         let node_status = NodeStatus {
@@ -315,7 +316,7 @@ mod tests {
     const KEY: Key = Key([7; 32]);
     const OTHER: Key = Key([8; 32]);
 
-    /// What a node knows that has read the status of these others.
+    /// The state of a node that has read the status of these nodes.
     fn reading(nodes: Vec<Member>, now: Timestamp) -> Reachability {
         let mut reach = Reachability { last_beat: Some(now), ..Reachability::default() };
         reach.heed(&Members { now, nodes }, 1, OURS, now);

@@ -1,5 +1,5 @@
-//! After a shared store has forgotten what it had acknowledged, nodes first put back what they had in hand. Until
-//! then no order is new: one that this node takes for new may be paid for, and in the hands of another.
+//! Recovery after a shared store has forgotten acknowledged orders. Nodes first put back the orders that they had in
+//! hand. Until then this node begins no order: what looks new here may be paid for and in hand on another node.
 
 use crate::callback::{beginning, nameless};
 use crate::{Engine, lock};
@@ -13,21 +13,20 @@ use std::time::Duration;
 const PLACE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// From now on, for `span`, this node begins no order and submits nothing. A `span` of zero ends the
-    /// recovery.
+    /// For `span` from now, this node begins no order and submits nothing. A `span` of zero ends the recovery.
     pub fn recover_for(&self, span: Duration) {
         let until = if span.is_zero() { Timestamp::ZERO } else { self.now() + span };
         self.recovering_until.store(until.as_millis(), Ordering::Relaxed);
     }
 
-    /// Until when nodes put back what the store has forgotten, if they do.
+    /// Until when nodes put back what the store has forgotten; `None` if they do not.
     #[must_use]
     pub fn recovering(&self) -> Option<Timestamp> {
         let until = Timestamp::from_millis(self.recovering_until.load(Ordering::Relaxed));
         (self.now() < until).then_some(until)
     }
 
-    /// Returns when an order may be new again; fails if that takes too long for a placement that began at `since`.
+    /// Waits until orders may begin again. Fails if that takes too long for a placement that began at `since`.
     pub(crate) async fn wait_for_recovery(&self, since: Timestamp) -> Result<(), StoreError> {
         let give_up_at = since + PLACE_WAIT_MAX;
         while let Some(until) = self.recovering() {
@@ -40,17 +39,17 @@ impl Engine {
         Ok(())
     }
 
-    /// How the keys of orders are made.
+    /// The settings that make the keys of orders.
     pub(crate) fn keys(&self) -> KeySettings {
         KeySettings { secret: *lock(&self.key_secret), ..self.settings.keys }
     }
 
-    /// From now on the keys of orders are hashed under this secret: the nodes of a store have agreed on it.
+    /// Sets the secret under which the keys of orders are hashed. All nodes of a store have agreed on it.
     pub fn set_key_secret(&self, secret: [u8; 32]) {
         *lock(&self.key_secret) = Some(secret);
     }
 
-    /// An order whose key was hashed under another secret must not be new: no other node would recognise it.
+    /// Fails if the key of a new order was hashed under an old secret: no other node would recognise the order.
     pub(crate) fn check_key_secret(&self, secret: Option<[u8; 32]>) -> Result<(), StoreError> {
         if self.keys().secret == secret {
             return Ok(());
@@ -58,9 +57,9 @@ impl Engine {
         Err(StoreError::Unavailable { doing: "accepting a new order", source: Box::new(StoreForgot) })
     }
 
-    /// An order is placed again whose record is lost, and a callback is kept that brings the answer that was paid
-    /// for: the order resumes that attempt, and nothing is submitted. If `is_listed`, its entry among those that
-    /// cannot be read is removed. Nothing, if no such callback is kept, or another node was faster.
+    /// Looks for a kept callback with a paid answer for an order that is placed again after its record was lost. The
+    /// order resumes that attempt, and nothing is submitted. If `is_listed`, the record's entry among the unreadable
+    /// ones is removed. Returns `None` if there is no such callback, or if another node was faster.
     pub(crate) async fn revive(
         &self,
         placed: &Order,
@@ -94,8 +93,7 @@ impl Engine {
         Ok(Some(next))
     }
 
-    /// The callback with an answer for what is placed, of those that wait for an order that can be read, and its
-    /// attempt.
+    /// The kept callback with an answer for the placed order, and its attempt.
     fn spilled_answer(&self, placed: &Order) -> Option<(IncomingEvent, u32)> {
         if !self.may_be_spilled(&placed.key) {
             return None;

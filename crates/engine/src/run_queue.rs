@@ -1,4 +1,4 @@
-//! What there is to do, in memory. All of it can be lost: the timers in the store bring it back.
+//! The work that is queued in memory. All of it can be lost: the timers in the store bring it back.
 
 use crate::fair::{FairQueue, Shares};
 use crate::place::PlacedOrder;
@@ -16,19 +16,19 @@ pub(crate) struct PollItem {
     pub(crate) task: String,
 }
 
-/// An order whose next step may be a submit. Without `order` it is read from the store when its turn comes.
+/// An order whose next step may be a submit. Without `order`, the record is read from the store at its turn.
 pub(crate) struct SubmitItem {
     pub(crate) key: Key,
     pub(crate) tenant: String,
     pub(crate) order: Option<Versioned>,
 }
 
-/// How many orders wait by their key alone for each one that is held whole. What waits in the store instead comes up
-/// again and again, in front of what is due next, such as another tenant's polls.
+/// How many orders wait by key alone for each order that is held in full. An order that waits in the store instead
+/// comes up again and again, before other due work such as another tenant's polls.
 const KEYS_PER_ORDER: usize = 16;
 
-/// Of a tenant's deliveries, this fraction of all seats goes to one host at most: a host that hangs does not hold up
-/// the tenant's other hosts.
+/// One host gets at most this fraction of all seats, so that a host that hangs does not delay the tenant's other
+/// hosts.
 const HOST_SHARE: usize = 8;
 
 /// One webhook delivery: the order, what to do, and the tenant and host for which it takes a seat.
@@ -38,29 +38,30 @@ pub(crate) struct Delivery {
     pub(crate) host: String,
 }
 
-/// First tries come before retries, and then the longest owed.
+/// The order of deliveries: first tries before retries, then those that have waited longest.
 type DeliveryName = (u8, Timestamp, Key, u32);
 
 pub(crate) struct RunQueue {
-    /// Orders whose next step may be a submit, oldest first, and all others.
+    /// Orders whose next step may be a submit, oldest first.
     pub(crate) submits: FairQueue<(Timestamp, Key), SubmitItem>,
+    /// Orders whose next step is not a submit.
     pub(crate) steps: VecDeque<Versioned>,
     pub(crate) performs: VecDeque<(Versioned, Effect)>,
     pub(crate) deliveries: FairQueue<DeliveryName, Delivery>,
     pub(crate) reports: FairQueue<Key, (Versioned, Effect)>,
     pub(crate) polls: FairQueue<(Timestamp, Key, u32), PollItem>,
-    /// Answers that have reached their callers, to be written down.
+    /// Placements whose answer has reached the caller, which the worker must still write.
     pub(crate) collected: VecDeque<PlacedOrder>,
     pub(crate) is_working: bool,
-    /// Submits under way: a tenant whose submits are slow leaves seats for the others.
+    /// Submits under way by tenant: a tenant with slow submits leaves seats for other tenants.
     pub(crate) submitting: Shares,
-    /// Whether all orders are one tenant's, which may then have every seat.
+    /// Whether all orders belong to one tenant, which may then have every seat.
     is_one_tenant: bool,
     /// Submits that have been started and have not reached the gate yet.
     pub(crate) before_gate: usize,
     pub(crate) stepping: usize,
     pub(crate) delivering: Shares,
-    /// Deliveries under way by tenant and host, and how many there may be.
+    /// The number of deliveries under way by tenant and host.
     delivering_to: BTreeMap<String, usize>,
     host_max: usize,
     pub(crate) reporting: usize,
@@ -71,11 +72,11 @@ pub(crate) struct RunQueue {
     /// When the next order is due, as far as this node knows.
     pub(crate) timer: Timestamp,
     pub(crate) swept_at: Timestamp,
-    /// When what was counted is to be written down, if there is anything.
+    /// When to write the counters; `None` if there are none to write.
     pub(crate) counts_at: Option<Timestamp>,
     pub(crate) chores_done_at: Timestamp,
     pub(crate) has_spilled: bool,
-    /// When to try again what the spill holds for a record that could not be read.
+    /// When to retry a spilled event whose record could not be read.
     pub(crate) unreadable_at: Option<Timestamp>,
 }
 
@@ -112,20 +113,20 @@ impl RunQueue {
         }
     }
 
-    /// How many orders wait here for their turn, or have it.
+    /// How many orders wait here or are being worked on.
     pub(crate) fn in_hand(&self) -> usize {
         let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls.len();
         let owed = self.deliveries.len() + self.reports.len() + self.delivering.taken() + self.reporting;
         waiting + owed + self.submitting.taken() + self.stepping + self.polling
     }
 
-    /// The length of the longest queue of due orders, in orders that are held whole.
+    /// The length of the longest queue of due orders, counted in orders that are held in full.
     pub(crate) fn waiting(&self) -> usize {
         self.submits.len().div_ceil(KEYS_PER_ORDER).max(self.steps.len()).max(self.polls.len())
     }
 
-    /// Says whether there was room for it, where `max` orders are held whole. An order that is past its deadline
-    /// needs no turn at the gate.
+    /// Adds a due order, where `max` orders may be held in full. Returns whether there was room. An order that is
+    /// past its deadline needs no turn at the gate.
     pub(crate) fn push_due(&mut self, record: Versioned, now: Timestamp, max: usize) -> bool {
         let order = &record.order;
         let (tenant, name) = (order.terms.tenant.clone(), (order.placed, order.key));
@@ -144,7 +145,7 @@ impl RunQueue {
         has_room
     }
 
-    /// Whether a submit waits that may have a seat.
+    /// Whether a submit waits for which a seat is free.
     pub(crate) fn may_submit(&self) -> bool {
         self.submits.has_tenant(|tenant| self.may_seat(tenant))
     }
@@ -154,7 +155,7 @@ impl RunQueue {
         is_free && (self.is_one_tenant || self.submitting.may_take(tenant))
     }
 
-    /// The next order to submit, with a seat for it.
+    /// Takes the next order to submit, with a seat for it.
     pub(crate) fn pop_submit(&mut self) -> Option<SubmitItem> {
         let Self { submits, submitting, is_one_tenant, .. } = self;
         let may_go = |tenant: &str, _: &SubmitItem| *is_one_tenant || submitting.may_take(tenant);
@@ -168,7 +169,7 @@ impl RunQueue {
         self.polls.push(&order.terms.tenant, (order.placed, order.key, attempt), ask, max)
     }
 
-    /// A delivery or a report. If there is no room, its timer brings it back.
+    /// Adds a delivery or a report. If there is no room, the order's timer brings it back.
     pub(crate) fn push_owed(&mut self, now: Versioned, effect: Effect, max: usize) {
         let (tenant, key) = (now.order.terms.tenant.clone(), now.order.key);
         let Effect::DeliverWebhook { webhook: number } = effect else {
@@ -187,7 +188,7 @@ impl RunQueue {
         self.deliveries.push(&tenant, (tries, at, key, number), Delivery { now, effect, host }, max);
     }
 
-    /// Whether all that is due of this order is a delivery that waits here already. To wake the order for it again
+    /// Whether the only due work of this order is a delivery that already waits here. To wake the order for it again
     /// would count a try that was never made.
     pub(crate) fn is_delivery_waiting(&self, order: &Order, now: Timestamp) -> bool {
         let is_phase_due = order.phase_due().is_some_and(|due| due <= now);
@@ -195,7 +196,7 @@ impl RunQueue {
         !is_phase_due && self.deliveries.has(&order.terms.tenant, |(_, _, waiting, _)| *waiting == key)
     }
 
-    /// The next delivery for which its tenant and its host have a seat; both are taken.
+    /// Takes the next delivery for which its tenant and its host have a seat, with both seats.
     pub(crate) fn pop_delivery(&mut self) -> Option<Delivery> {
         let Self { deliveries, delivering, delivering_to, host_max, .. } = self;
         let has_seat = |host: &str| delivering_to.get(host).is_none_or(|count| count < host_max);

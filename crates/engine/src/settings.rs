@@ -1,4 +1,4 @@
-//! What the operator decides for one node, with defaults, and the one seam by which the simulation plants wrong ideas.
+//! The settings of one node, with defaults, and `Rules`, where the simulation plants wrong rules.
 
 use crate::callback::CallbackAddress;
 use crate::inspect::{Inspection, inspect};
@@ -13,26 +13,26 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A kind and its parameters, in the names of the catalogue; `None` if they had those names already.
+/// A kind and its parameters in the names of the catalogue; `None` if they have those names already.
 pub type TranslatedKind = Option<(String, BTreeMap<String, Value>)>;
 
 /// Translates a kind and its parameters into the names of the catalogue.
 pub type KindTranslator =
     Arc<dyn Fn(&str, &BTreeMap<String, Value>) -> Result<TranslatedKind, BadRequest> + Send + Sync>;
 
-/// What one tenant may order; all that the node allows, where a field is absent.
+/// What one tenant may order. An absent field means all that the node allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantRule {
     pub targets: Option<Targets>,
     pub kinds: Option<Vec<String>>,
 }
 
-/// What placing an order means: see `quittance_lifecycle::place`.
+/// The rule for placing an order: see `quittance_lifecycle::place`.
 pub(crate) type PlaceRule =
     fn(Option<&Order>, Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement;
 
-/// The decisions themselves: those of `quittance-lifecycle`, and no others. Only the simulation replaces them,
-/// through the feature `planted`: a simulation that no wrong rule fails would test nothing.
+/// The decision functions: always those of `quittance-lifecycle`. Only the simulation replaces them, with the feature
+/// `planted`, to prove that it finds wrong rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub(crate) place: PlaceRule,
@@ -76,25 +76,26 @@ impl Rules {
     }
 }
 
-/// The kinds that are known, by name.
+/// Finds a known kind by name.
 pub type Kinds = Arc<dyn Fn(&str) -> Option<Kind> + Send + Sync>;
 
-/// Called with every order that this node has written, at once: it must neither wait nor fail.
+/// A function that is called at once with every order that this node has written. It must not wait or fail.
 pub type OnCommit = Arc<dyn Fn(&Arc<Order>) + Send + Sync>;
 
-/// How the provider is spared.
+/// The limits that protect the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttle {
-    /// The least time between two submits; zero for none.
+    /// The least time between two submits; zero for no limit.
     pub submit_interval: Duration,
     /// How many submits in a row must fail before the circuit breaker trips.
     pub trip_at: u32,
-    /// How long one order may try the provider while the others wait for what it learns.
+    /// How long one order may try the provider while the others wait for the result.
     pub probe: Duration,
-    /// Retries may be this many thousandths of first submits, with a burst of so many retries.
+    /// Retries may be this many thousandths of first submits.
     pub retry_share: u32,
+    /// The most retries that may go out at once.
     pub retry_burst: u32,
-    /// One retry earns its way back in this time even when nothing else is submitted.
+    /// One retry is allowed again after this time, even if nothing else is submitted.
     pub retry_trickle: Duration,
 }
 
@@ -111,33 +112,34 @@ impl Throttle {
 
 #[derive(Clone)]
 pub struct Settings {
-    /// New for each start of each process, so that no two ever mistake each other's writes for their own.
+    /// A number that is new for each start of each process, so that no process mistakes another's writes for its own.
     pub node: u64,
     pub policy: Policy,
     pub keys: KeySettings,
     pub kinds: Kinds,
-    /// How long answers live where that is not what their kind says; the last rule that fits counts.
+    /// Rules for the life of answers that differ from their kind's. The last rule that fits counts.
     pub lifetimes: Vec<LifeRule>,
-    /// What people call the provider.
+    /// The name of the provider.
     pub provider: String,
-    /// What an answer of a kind costs, where the provider does not say; a kind that is not here has no known price. A
-    /// name such as `recaptcha_v2+enterprise` is for orders of that kind that have this parameter set to 1.
+    /// The price of an answer by kind, used if the provider reports none. A kind without an entry has no known price.
+    /// A name such as `recaptcha_v2+enterprise` is for orders of that kind that have this parameter set to 1.
     pub prices: BTreeMap<String, Money>,
-    /// The currency of the provider's account, by ISO 4217: all money of this node is in it.
+    /// The currency of the provider's account, by ISO 4217. All amounts of this node are in this currency.
     pub currency: String,
-    /// How many days the usage is kept in detail, and how many their sums.
+    /// How many days the usage is kept in detail.
     pub usage_days: u64,
+    /// How many days the sums of the usage are kept.
     pub sums_days: u64,
-    /// Which pages may be automated.
+    /// Which sites may be automated.
     pub targets: Targets,
-    /// What tenants may order where that is less than the node allows, by name.
+    /// Limits of tenants that may order less than the node allows, by name.
     pub tenants: BTreeMap<String, TenantRule>,
     /// Translates an order into the names of the catalogue; `None` leaves the order as it is.
     pub meaning: Option<KindTranslator>,
     pub throttle: Throttle,
     /// Whether several tenants share the provider.
     pub is_shared: bool,
-    /// Where providers can call us, if they can.
+    /// The address that providers call; `None` if they cannot call.
     pub callback: Option<CallbackAddress>,
     pub rules: Rules,
     pub on_commit: Option<OnCommit>,
@@ -149,26 +151,28 @@ pub struct Settings {
     pub steps_max: usize,
     /// How many webhook deliveries may be under way at once; a tenant gets a share of them.
     pub follow_ups_max: usize,
-    /// How many orders may wait in memory for one of the above; the rest wait in the store.
+    /// How many orders may wait in memory for one of the limits above. The rest wait in the store.
     pub backlog_max: usize,
-    /// How many due orders are taken from the store at once.
+    /// How many due orders one sweep may claim.
     pub claim_max: usize,
-    /// How long a claimed order is hidden from other nodes. It is longer than a poll may take, or tasks are polled
-    /// twice. When the node that claimed it dies, another takes over after this time.
+    /// How long a claimed order is hidden from other nodes. This must be longer than a poll may take, or tasks are
+    /// polled twice. If the node that claimed it dies, another node continues after this time.
     pub claim_span: Duration,
-    /// The longest and the shortest time between two looks for due orders.
+    /// The longest time between two sweeps for due orders.
     pub sweep_span: Duration,
+    /// The shortest time between two sweeps for due orders.
     pub sweep_pause: Duration,
-    /// How long one poll may take before its reply no longer counts.
+    /// How long one poll may take. After that its reply is ignored.
     pub poll_wait: Duration,
     /// How long a placement is retried while the store is not available.
     pub place_wait: Duration,
-    /// How long after an outage of the store other nodes are given to write down what came in during it.
+    /// After an outage of the store, how long other nodes may write what they received during it.
     pub others_first: Duration,
-    /// How long a join, which writes no order, may wait to be written into the usage; a crash loses those that wait.
+    /// How long the counters of a join, which writes no order, may wait to be written. A crash loses counters that
+    /// wait.
     pub count_span: Duration,
-    /// How many orders in flight this node remembers, for a store that can forget them; none, if no other node writes
-    /// to the store.
+    /// How many orders in flight this node remembers, for a store that can forget; 0 if no other node writes to the
+    /// store.
     pub in_hand_max: usize,
 }
 
@@ -212,7 +216,7 @@ impl Settings {
     }
 }
 
-/// The price of these terms on a price list; `None` if it is not known.
+/// The price of these terms on a price list; `None` if it is not listed.
 pub(crate) fn listed_price(prices: &BTreeMap<String, Money>, terms: &Terms) -> Option<Money> {
     let kind = terms.kind.as_str();
     let variants = prices.range(format!("{kind}+")..).map_while(|(name, price)| {

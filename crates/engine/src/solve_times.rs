@@ -1,5 +1,5 @@
-//! What we have seen of how long answers take, by kind. It decides when to ask and how long to doubt, so a few
-//! recent solves count, and the numbers that came with the kind hold until there are enough of them.
+//! Measures how long answers take, by kind. This decides when to poll and how long an attempt stays in doubt, so a
+//! few recent solves count. Until there are enough, the numbers of the kind apply.
 
 use crate::{Engine, lock};
 use quittance_lifecycle::{Event, Order, Pace, Phase, PollOutcome, Timestamp};
@@ -43,7 +43,7 @@ impl Paces {
 }
 
 impl Engine {
-    /// What the solve of an order, by this event, teaches about its kind.
+    /// Learns the solve time of the order's kind, if this event has solved the order.
     pub(crate) fn learn_pace(&self, order: &Order, event: &Event) {
         if let Phase::Solved { answer, at } = &order.phase
             && let Some(attempt) = order.attempt(answer.attempt)

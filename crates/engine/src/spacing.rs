@@ -4,21 +4,24 @@ use crate::Throttle;
 use quittance_lifecycle::{Backoff, Timestamp};
 use std::time::Duration;
 
-/// How far apart submits are kept at first when the provider has no room, and at most.
+/// How far apart submits are first kept when the provider is busy.
 pub(crate) const SPACING_MIN: Duration = Duration::from_millis(50);
+/// How far apart submits are kept at most when the provider is busy.
 const SPACING_MAX: Duration = Duration::from_secs(5);
-/// How far ahead turns are given. The queue is planned at the pace of a busy provider, and moves much faster once the
-/// provider is free. An order behind those that have a turn looks again instead of being promised one.
+/// How far ahead turns are given. Turns are planned at the pace of a busy provider, and submits go out much faster
+/// once the provider is free. An order behind those that have a turn asks again later.
 pub(crate) const LINE_SPAN: Duration = Duration::from_secs(10);
 
 pub(crate) struct Spacing {
     backoff: Backoff,
-    /// The least: what the provider's rules want.
+    /// The minimum, which the provider's rules demand.
     interval: Duration,
-    /// It grows with each rejected submit, and shrinks with each accepted one, until it is the usual interval.
+    /// The present spacing: grows with each rejected submit, and shrinks with each accepted one to the usual
+    /// interval.
     spacing: Duration,
-    /// When the next submit may go out, and the turn that the last one in line was given.
+    /// When the next submit may go out.
     next_turn: Timestamp,
+    /// The turn that the last submit in line got.
     last_in_line: Timestamp,
     shut_until: Timestamp,
     busy_in_a_row: u32,
@@ -29,7 +32,7 @@ impl Spacing {
         Self::with_interval(backoff, throttle.submit_interval)
     }
 
-    /// For one tenant, beside the spacing of all: between submits of which none was rejected it wants no distance.
+    /// The spacing for one tenant, in addition to the spacing for all. It is zero until a submit is rejected.
     pub(crate) const fn of_tenant(backoff: Backoff) -> Self {
         Self::with_interval(backoff, Duration::ZERO)
     }
@@ -62,15 +65,15 @@ impl Spacing {
         self.spacing > self.interval
     }
 
-    /// When the next submit may go out, where submits are kept apart. `None`, where they are not.
+    /// When the next submit may go out, if submits are kept apart; `None` if they are not.
     pub(crate) fn next_turn(&self, now: Timestamp) -> Option<Timestamp> {
         // A clock that was set back must not stop the queue until it has caught up.
         let is_ahead = self.next_turn > now + self.spacing;
         (!self.spacing.is_zero() && !is_ahead).then(|| self.next_turn.max(now))
     }
 
-    /// The turn of a submit that comes too soon after the last one. Each gets a turn of its own: if all looked again
-    /// at the same moment, all but one would have waited in vain.
+    /// The turn of a submit that comes too soon after the last one. Each submit gets a different turn: if all asked
+    /// again at the same moment, only one could go out.
     pub(crate) fn stand_in_line(&mut self, now: Timestamp) -> Option<Timestamp> {
         // A clock that was set back must not stop the line until it has caught up.
         if now >= self.next_turn || self.next_turn > now + self.spacing {
@@ -81,13 +84,13 @@ impl Spacing {
         Some(self.last_in_line)
     }
 
-    /// A submit goes out.
+    /// Notes that a submit goes out.
     pub(crate) fn passed(&mut self, now: Timestamp) {
         self.next_turn = now + self.spacing;
     }
 
-    /// A submit met a busy provider. Returns whether that is news: the rest of a crowd that came too soon together
-    /// says nothing new.
+    /// A submit met a busy provider. Returns whether that is new information. If several submits went out too soon
+    /// together, only the first rejection is new.
     pub(crate) fn met_busy(&mut self, now: Timestamp, grain: u64) -> bool {
         if self.is_busy() && now < self.shut_until {
             return false;

@@ -1,18 +1,19 @@
-//! Which orders the spill holds something for. A callback for an order that the store has forgotten waits there; if
-//! the order is placed again, the callback answers it before anything is submitted. To know the keys saves a look
-//! into the file at every placement.
+//! Knows for which orders the spill holds a callback. A callback for an order that the store has forgotten waits in
+//! the spill. If the order is placed again, this callback answers it before anything is submitted. With the keys in
+//! memory, a placement need not read the file.
 
 use crate::{Engine, lock};
 use quittance_lifecycle::Key;
 use quittance_ports::IncomingEvent;
 use std::collections::BTreeMap;
 
-/// How many arrivals the spill holds for each order; `None` until it was read. The spill is bounded, and so is this.
+/// How many events the spill holds for each order; `None` until the spill was read. The spill is bounded, so this is,
+/// too.
 #[derive(Default)]
 pub(crate) struct SpilledCounts(Option<BTreeMap<Key, u32>>);
 
 impl Engine {
-    /// Something for this order was added to the spill.
+    /// Notes that an event for this order was added to the spill.
     pub(crate) fn note_spilled(&self, key: &Key) {
         if let Some(spilled) = &mut lock(&self.spilled).0 {
             *spilled.entry(*key).or_default() += 1;
@@ -33,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// Whether the spill may hold something for this order.
+    /// Whether the spill may hold an event for this order.
     pub(crate) fn may_be_spilled(&self, key: &Key) -> bool {
         let mut spilled = lock(&self.spilled);
         if spilled.0.is_none() {

@@ -1,5 +1,4 @@
-//! What stands in the stocks, and how orders are served from it: in one step for exclusive placements, and before
-//! anything is bought for all others.
+//! Serves orders from stock: in one step for exclusive placements, and before anything is bought for all others.
 
 use crate::node_stats::NodeCounters;
 use crate::{ApplyOutcome, Engine, PlaceError, PlacedOrder, lock};
@@ -12,9 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Engine {
-    /// An answer from the stock, taken in the name of an exclusive placement. A store that does not answer is tried
-    /// again for as long as it may take to accept an order: to buy instead could leave a paid answer with a claimant
-    /// that never comes.
+    /// Takes an answer from stock for an exclusive placement. If the store does not answer, this is tried again for
+    /// as long as a placement may take. To buy instead could leave a paid answer with a claimant that never comes.
     pub(crate) async fn take_from_stock(
         &self,
         claimant: Key,
@@ -49,7 +47,7 @@ impl Engine {
         }))
     }
 
-    /// An answer from the stock, or nothing: nothing is bought.
+    /// Takes an answer from stock, or returns `None`: nothing is bought.
     pub async fn take_only(&self, kind: &str, draft: Draft) -> Result<Option<PlacedOrder>, PlaceError> {
         let (key, terms, policy) = self.agree(kind, draft)?;
         if !terms.takes_stock {
@@ -58,7 +56,8 @@ impl Engine {
         self.take_from_stock(key, &terms, &policy, self.now()).await
     }
 
-    /// Nothing has been bought for this order yet: if the stock has an answer for it, nothing need be.
+    /// Serves an order from stock if the stock has an answer. Call this only before anything was bought for the
+    /// order.
     pub(crate) async fn supply(&self, record: Versioned) -> Result<Result<(), Versioned>, StoreError> {
         let order = &record.order;
         let waits = matches!(order.phase, Phase::Queued { held: false, .. }) && order.wanted;
@@ -103,8 +102,8 @@ impl Engine {
         }
     }
 
-    /// The answer stands in another order now, and only that order knows whether a caller comes for it. Without this
-    /// step both orders would count the same answer as waste, and this one even if a caller has it.
+    /// Marks an answer from stock as claimed by the order that holds it now. Without this step both orders would
+    /// count the answer as waste, even if a caller has it.
     async fn hand_over(&self, taken: Versioned, by: Key) {
         let (key, claim) = (taken.order.key, Event::Claimed { by, min_life: Duration::ZERO });
         if let Err(error) = self.apply(&key, Some(taken), &claim).await {
@@ -128,15 +127,14 @@ impl Engine {
         Ok(taken)
     }
 
-    /// An order of a target with a pool was served from its stock.
+    /// Counts an order of a target with a pool that was served from stock.
     fn note_served(&self, terms: &Terms) {
         if let Some(demand) = lock(&self.pools).demand_of(&terms.target) {
             demand.served += 1;
         }
     }
 
-    /// One has to be bought: it is counted when that is decided, which happens once in a life, and not for as long as
-    /// it waits.
+    /// Counts an order that must be bought. It counts at its first attempt, once in a life, however long it waits.
     pub(crate) fn note_missed(&self, order: &Order) {
         let of_this_life = order.attempts.iter().filter(|attempt| attempt.sent >= order.placed).count();
         if order.terms.takes_stock

@@ -1,5 +1,5 @@
-//! Which sites may be automated. The operator lists page hosts; an order for any other is refused before anything is
-//! paid for. What has no page, a picture, has a switch of its own.
+//! Which sites may be automated. The operator lists hosts; an order for any other host is refused before anything is
+//! paid for. Orders without a page, such as images, have their own setting.
 
 use crate::inspect::{Inspection, Step, fields_of, inspect};
 use quittance_hosts::canonical;
@@ -8,10 +8,10 @@ use quittance_lifecycle::{Kind, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The hosts that belong to no real site: always allowed, for the mock provider and for examples.
+/// Hosts that belong to no real site. They are always allowed, for the mock provider and for examples.
 const NOBODYS: [&str; 2] = ["example.com", "test"];
 
-/// A pattern that a person may list: `shop.example.org`, `*.example.org` for that host and all below it, or `*`.
+/// A pattern in a list of hosts: `shop.example.org`, `*.example.org` for that host and all below it, or `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern(String);
 
@@ -35,7 +35,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether this host, as [`quittance_hosts::canonical`] writes it, is meant.
+    /// Whether the pattern covers this host, written as [`quittance_hosts::canonical`] writes it.
     #[must_use]
     pub fn covers(&self, host: &str) -> bool {
         match self.0.strip_prefix("*.") {
@@ -158,7 +158,7 @@ impl NotAllowed {
 }
 
 impl Targets {
-    /// Whether an order may be placed. What is not an address at all is left for the check of the parameters.
+    /// Whether an order may be placed. A value that is not an address is left to the check of the parameters.
     pub fn check(&self, kind: &Kind, params: &BTreeMap<String, Value>) -> Result<(), NotAllowed> {
         let fields = fields_of(params);
         inspect(&Inspection { step: Step::Place, kind, fields: &fields, operator: self, tenant: None })

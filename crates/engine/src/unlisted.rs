@@ -1,13 +1,13 @@
-//! Codes that are in no table. One tenant's odd orders must not slow down all others, so a code counts as the
-//! provider's state only when different orders of different methods meet it within a short time.
+//! Error codes that are in no table. One tenant's unusual orders must not slow down all others. So a code counts as
+//! the provider's state only when different orders of different methods get it within a short time.
 
 use quittance_lifecycle::{Key, Order, Timestamp};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Within this time different orders must meet the same code.
+/// The time within which different orders must get the same code.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How many meetings are remembered.
+/// How many orders with unlisted codes are remembered.
 const MEETINGS_MAX: usize = 64;
 
 struct CodeSighting {
@@ -22,8 +22,8 @@ struct CodeSighting {
 pub(crate) struct UnlistedCodes(VecDeque<CodeSighting>);
 
 impl UnlistedCodes {
-    /// An order met this code; says whether that is news about the provider. Where several tenants share the
-    /// provider, it takes orders of two of them: one tenant can invent as many methods as it likes.
+    /// Notes that an order got this code. Returns whether that says something about the provider. If several tenants
+    /// share the provider, orders of two tenants are needed: one tenant can invent as many methods as it likes.
     pub(crate) fn note(&mut self, order: &Order, code: &str, now: Timestamp, is_shared: bool) -> bool {
         let Self(meetings) = self;
         meetings.retain(|meeting| meeting.at <= now && now.since(meeting.at) < WINDOW);

@@ -1,5 +1,5 @@
-//! Waiting for an answer. A waiter is woken by the store's notice of a commit and never sleeps and polls. It gets no
-//! answer that has too little life left, or that belongs to another order.
+//! Waiting for an answer. The store's notice of a commit wakes a waiter, so it never polls. A waiter gets no answer
+//! that has too little life left, or that belongs to another order.
 
 use crate::{ApplyOutcome, Engine, PlacedOrder};
 use futures_util::future::{Either, select};
@@ -11,7 +11,7 @@ use quittance_ports::{StoreError, Versioned, Watch};
 use std::pin::pin;
 use std::time::Duration;
 
-/// How long a waiter leaves a store in peace that is not available.
+/// How long a waiter waits before it asks an unavailable store again.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
 
 /// How long a waiter gives other nodes to put back an order that the store has forgotten.
@@ -65,7 +65,7 @@ impl Outcome {
         }
     }
 
-    /// What an order has for its webhooks. The delivery collects the answer, so nothing has to be claimed.
+    /// What an order has for its webhooks. A delivery collects the answer, so no claim is needed.
     #[must_use]
     pub fn for_webhooks(order: &Order, now: Timestamp) -> Self {
         let by = match &order.phase {
@@ -85,13 +85,13 @@ impl Outcome {
     }
 }
 
-/// Whether the answer goes to one caller only, and to none yet.
+/// Whether the answer goes to only one caller, and no caller has claimed it yet.
 fn is_to_be_won(order: &Order) -> bool {
     order.must_be_claimed() && matches!(order.phase, Phase::Solved { .. })
 }
 
 impl Engine {
-    /// Waits until the order has come to something, or until the caller's time is up.
+    /// Waits until the order has an outcome, or until the caller's time is up.
     pub async fn wait(&self, placed: &PlacedOrder) -> Outcome {
         if let Some(outcome) = self.outcome_at_once(placed) {
             return outcome;
@@ -105,12 +105,12 @@ impl Engine {
         }
     }
 
-    /// For a caller that wants to know, from all nodes, when an order is no longer awaited.
+    /// Watches an order, for a caller that must know, from all nodes, when the order is no longer awaited.
     pub async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
         self.world.store.watch(key).await
     }
 
-    /// What the order had for this caller when it was placed, if that is final: it reads nothing.
+    /// The outcome for this caller at the time of placement, if it is final. Reads nothing.
     #[must_use]
     pub fn outcome_at_once(&self, placed: &PlacedOrder) -> Option<Outcome> {
         let order = placed.order.as_ref()?;
@@ -124,7 +124,7 @@ impl Engine {
         }
     }
 
-    /// What the order has for this caller now, without waiting; nothing yet, if it has nothing to tell.
+    /// The outcome for this caller now, without waiting; `None` if there is none yet.
     pub async fn peek(&self, placed: &PlacedOrder) -> Result<Option<Outcome>, StoreError> {
         match self.load(&placed.key).await? {
             Some(record) => self.look(placed, record).await,
@@ -132,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// What there is for this placement, for a caller that has just read the order.
+    /// The outcome for this placement, for a caller that has just read the order.
     pub async fn peek_at(&self, placed: &PlacedOrder, order: &Order) -> Result<Option<Outcome>, StoreError> {
         match self.outcome_now(order, placed) {
             OutcomeNow::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
@@ -144,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// What [`peek_at`](Self::peek_at) would say, without any effect: nothing is claimed or collected.
+    /// The outcome that [`peek_at`](Self::peek_at) would return, without any effect: nothing is claimed or collected.
     #[must_use]
     pub fn glance(&self, placed: &PlacedOrder, order: &Order) -> Option<Outcome> {
         match self.outcome_now(order, placed) {
@@ -154,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// Writes down that an answer has reached its caller.
+    /// Writes that an answer has reached its caller.
     pub(crate) async fn collect(&self, placed: &PlacedOrder) {
         let claim = Event::Claimed { by: placed.claimant, min_life: Duration::ZERO };
         if let Err(error) = self.apply(&placed.key, None, &claim).await {
@@ -179,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// The answer as its caller gets it. Most protocols name no currency beside a cost, so one in another currency
+    /// The answer as the caller gets it. Most protocols send no currency with a cost, so a cost in another currency
     /// than the node's is left out.
     fn handed_out(&self, order: &Order, answer: &Answer) -> Answer {
         let is_known = !is_in_another_currency(&order.terms.account, &self.settings.currency);
@@ -212,7 +212,8 @@ impl Engine {
         }
     }
 
-    /// Another node may be about to put back what a shared store has forgotten.
+    /// Reads an order, and waits if it is missing: another node may be about to put back what a shared store has
+    /// forgotten.
     async fn load_patiently(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         let until = self.now() + PUT_BACK_WAIT;
         loop {

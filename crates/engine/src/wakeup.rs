@@ -1,5 +1,4 @@
-//! How the worker learns that there is something new to do. One listener; two wake-ups before it listens count as
-//! one.
+//! Wakes the worker when there is new work. There is one listener. Two wake-ups before it listens count as one.
 
 use crate::lock;
 use std::future::poll_fn;

@@ -1,7 +1,7 @@
-//! The worker: looks for orders whose timer has fired, wakes them, and performs the effects, all within bounds.
+//! The worker: finds orders whose timer has fired, wakes them, and performs the effects, all within limits.
 //!
-//! Nothing here waits in the way of anything else: every step is a future of its own with a limit on how many
-//! run at once, submits and polls apart, and one that hangs or panics hurts its own order only.
+//! No step delays another. Every step is a future of its own, with a limit on how many run at once; submits and polls
+//! have separate limits. A step that hangs or panics affects its own order only.
 
 use crate::callback::Addressee;
 use crate::inspect::Step;
@@ -50,7 +50,7 @@ impl Drop for BeforeGate<'_> {
     }
 }
 
-/// The seat that a submit has among those of its tenant.
+/// The seat of a submit among the seats of its tenant.
 struct SubmitSeat<'a>(&'a Engine, String);
 
 impl Drop for SubmitSeat<'_> {
@@ -59,7 +59,7 @@ impl Drop for SubmitSeat<'_> {
     }
 }
 
-/// The seats that a webhook delivery has at its tenant and its host.
+/// The seats of a webhook delivery: one at its tenant and one at its host.
 struct DeliverySeat<'a> {
     engine: &'a Engine,
     tenant: String,
@@ -73,8 +73,8 @@ impl Drop for DeliverySeat<'_> {
 }
 
 impl Engine {
-    /// Carries orders out until [`stop`](Engine::stop) is called. If this future is dropped, at any moment, nothing
-    /// is lost: every order that it had in hand has a timer in the store.
+    /// Carries orders out until [`stop`](Engine::stop) is called. This future may be dropped at any moment: every
+    /// order that it had in hand has a timer in the store.
     pub async fn work(&self) {
         {
             let mut run_queue = lock(&self.run_queue);
@@ -200,7 +200,7 @@ impl Engine {
 
     // ---- what is new ---------------------------------------------------------------------------------------
 
-    /// Sets the worker's timer to `due` if that is sooner: an order was written that is due then.
+    /// Sets the worker's timer to `due` if that is sooner than its timer, for an order that was just written.
     pub(crate) fn expect_timer(&self, due: Timestamp) {
         let mut run_queue = lock(&self.run_queue);
         if due < run_queue.timer {
@@ -258,7 +258,7 @@ impl Engine {
         }
     }
 
-    /// Deliveries and reports wait in queues of their own.
+    /// Queues a delivery or a report. These wait in queues of their own.
     fn run_later(&self, now: Versioned, effect: Effect) {
         lock(&self.run_queue).push_owed(now, effect, self.settings.backlog_max);
         self.wakeup.ring();
@@ -474,7 +474,7 @@ impl Engine {
         }
     }
 
-    /// The last look at what leaves, as it leaves: nothing goes to the provider that this refuses.
+    /// The last check of a task before it is sent. A task that this refuses never goes to the provider.
     fn may_leave(&self, terms: &Terms, fields: &[TaskField<'_>]) -> Result<(), String> {
         let Some(kind) = self.kind(&terms.kind) else {
             return Err(format!("orders of kind {} are not known here", terms.kind));
@@ -494,8 +494,8 @@ impl Engine {
         Timestamp::from_millis(self.let_go_at.load(Ordering::Relaxed)) >= sent
     }
 
-    /// Polls these tasks. The result is empty while the provider wants no polls. Each task has a timer that
-    /// polls it again.
+    /// Polls these tasks. The result is empty while the provider wants no polls. Each task has a timer that polls it
+    /// again.
     async fn ask_for(
         &self,
         tasks: &[String],

@@ -1,5 +1,5 @@
-//! No name of a field may be, to some reader, the name of another field or of what we say ourselves: that reader
-//! would see one of them replaced. In PHP `key[0]=x` makes a list of our own `key`.
+//! Checks the names of fields. No name may be read by a provider as the name of another field, or of a field that we
+//! add ourselves: one would replace the other. In PHP, `key[0]=x` turns our own `key` into a list.
 
 use super::{Inspection, Step};
 use crate::targets::NotAllowed;
@@ -8,7 +8,7 @@ use quittance_lifecycle::{Kind, Role};
 use quittance_ports::TaskField;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What says the kind where the protocol has a word for it; the classic one is among the control fields.
+/// The JSON field that names the kind. The classic field for it is among the control fields.
 const TYPE: &str = "type";
 
 pub(super) fn check(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
@@ -34,7 +34,7 @@ fn is_known(kind: &Kind, field: &TaskField<'_>) -> bool {
     field.param.is_some_and(|param| kind.role(param) != Role::Unknown)
 }
 
-/// The known field that a reader may take one of these names for.
+/// The known field that a reader may confuse with one of these names.
 fn meaning_of(kind: &Kind, roots: &BTreeSet<String>) -> Option<&'static str> {
     let control = kind.hosts.control.iter().copied().chain([TYPE]);
     let fields = kind.fields.iter().map(|field| field.name);
@@ -42,12 +42,13 @@ fn meaning_of(kind: &Kind, roots: &BTreeSet<String>) -> Option<&'static str> {
     known.find(|known| roots.contains(&known.to_lowercase()))
 }
 
-/// Whether a name leads into something: `a[b]`, `a.b`.
+/// Whether a name leads into a structure: `a[b]`, `a.b`.
 fn has_tail(name: &str) -> bool {
     name.contains(['[', '.', '%'])
 }
 
-/// Two names with one root are two pieces of one thing, or one of them replaces the other.
+/// Checks pairs of names with one root: they must be pieces of one structure, because otherwise one replaces the
+/// other.
 fn check_pairs(kind: &Kind, checked: &[(&TaskField<'_>, BTreeSet<String>)]) -> Result<(), NotAllowed> {
     let mut by_root: BTreeMap<&str, Vec<&TaskField<'_>>> = BTreeMap::new();
     for (field, roots) in checked {
@@ -66,7 +67,7 @@ fn check_pairs(kind: &Kind, checked: &[(&TaskField<'_>, BTreeSet<String>)]) -> R
     Ok(())
 }
 
-/// Whether both are pieces of one list or object; or one is the rest of an object in JSON, and the other a piece of it.
+/// Whether both fields are pieces of one list or object, or one is a JSON object and the other a further piece of it.
 fn are_pieces(one: &TaskField<'_>, other: &TaskField<'_>) -> bool {
     let is_rest = |rest: &TaskField<'_>, piece: &TaskField<'_>| {
         let is_object = rest.value.trim_ascii_start().starts_with(b"{");

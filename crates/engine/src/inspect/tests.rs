@@ -1,4 +1,4 @@
-//! What each sort of field may hold, and what no field may be called.
+//! What each sort of field may hold, and which names a field must not have.
 
 use super::*;
 

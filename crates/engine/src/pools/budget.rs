@@ -1,5 +1,5 @@
-//! What a pool may spend, and what it has spent. Each refill is counted before it is ordered, at the price that is
-//! expected, and corrected when it is over: by its real cost, or by nothing, if it was not charged. What may have
+//! What a pool may spend, and what it has spent. Each refill is counted before it is ordered, at the expected price.
+//! When it is over, the count is corrected to the real cost, or to 0 if it was not charged. A refill that may have
 //! been charged stays counted.
 
 use super::local::LocalPool;
@@ -9,21 +9,21 @@ use quittance_lifecycle::{Attempt, Money, Order, Phase, PriceSum, Terms, Timesta
 use quittance_ports::{PoolDocument, PriceBasis, Reservation, Spent};
 use sha2::{Digest, Sha256};
 
-/// How many refills the budget of a pool allows now, and what to say if that is fewer than are wanted.
+/// How many refills the budget of a pool allows now, and the error if that is fewer than needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Affordable {
-    /// The pool has no budget: as many as are wanted.
+    /// The pool has no budget: any number of refills.
     NoBudget,
     Refills(u32, String),
 }
 
-/// What the next refill costs, as far as it is known: what the last answer cost, if that was learned under the
-/// circumstances of now, or else what the price list says.
+/// The known price of the next refill: that of the last answer, if the circumstances have not changed since, or else
+/// that of the price list.
 pub(super) fn price(document: &PoolDocument, basis: u64, list_price: Option<Money>) -> Option<Money> {
     document.price.filter(|_| document.basis.digest == basis).or(list_price)
 }
 
-/// Whether the pool has set out to spend anything in the hour of `now`, or may have.
+/// Whether the pool has spent anything in the hour of `now`, or may have.
 pub(super) fn has_spent(document: &PoolDocument, now: Timestamp) -> bool {
     let spent = document.spent.in_hour_of(now);
     spent.is_incomplete || is_any(spent)
@@ -33,7 +33,7 @@ fn is_any(spent: Spent) -> bool {
     spent.money > Money(0) || spent.refills > 0 || spent.unpriced > 0
 }
 
-/// The document of a pool as a store has it that forgot, with what this node knows of it. If `is_complete`, this node
+/// Corrects the document of a pool, from a store that forgot, by what this node knows. If `is_complete`, this node
 /// knows all that was spent until the store forgot.
 pub(super) fn remember(
     stored: &PoolDocument,
@@ -73,7 +73,7 @@ pub(super) fn remember(
     next
 }
 
-/// Whether `next` is the same pool, which has come as far as `before` or further.
+/// Whether `next` is the same pool as `before`, at the same state or a later one.
 pub(super) fn is_continued_by(before: &PoolDocument, next: &PoolDocument) -> bool {
     let mut steps = before.generations.iter().enumerate();
     before.first_generation <= next.first_generation
@@ -81,7 +81,7 @@ pub(super) fn is_continued_by(before: &PoolDocument, next: &PoolDocument) -> boo
 }
 
 impl Engine {
-    /// A digest of all that the price of these terms depends on.
+    /// A digest of everything that the price of these terms depends on.
     pub(super) fn price_basis(&self, terms: &Terms) -> u64 {
         let list_price = terms.price.map_or_else(String::new, |price| price.to_string());
         let mut digest = Sha256::new().chain_update(terms.target.0);
@@ -98,8 +98,8 @@ impl LocalPool {
         price(document, self.basis, self.list_price)
     }
 
-    /// Brings a document up to now: another hour begins with nothing spent, and a price that was learned under other
-    /// circumstances is forgotten.
+    /// Updates a document to the present: a new hour begins with nothing spent, and a price that was learned under
+    /// other circumstances is removed.
     pub(super) fn bring_up_to_date(&self, document: &mut PoolDocument, now: Timestamp) {
         document.spent = document.spent.in_hour_of(now);
         if document.basis.digest != self.basis {
@@ -108,7 +108,7 @@ impl LocalPool {
         }
     }
 
-    /// Remembers what the answer of a refill cost, if it was bought under the circumstances of now.
+    /// Stores what the answer of a refill cost, if it was bought under the present circumstances.
     pub(super) fn learn_price(&self, document: &mut PoolDocument, place: usize, order: &Order) {
         let is_news = u32::try_from(place).is_ok_and(|place| document.reserved.contains_key(&place));
         let is_of_now = order.terms.target == self.target && order.born >= document.basis.since;
@@ -121,7 +121,7 @@ impl LocalPool {
         }
     }
 
-    /// What is left of the budget of this hour. A price that is not known is never counted as 0: it stops the pool.
+    /// What is left of the budget of this hour. An unknown price never counts as 0: it stops the pool.
     pub(super) fn affordable(&self, document: &PoolDocument) -> Affordable {
         let Some(budget) = self.spec.budget else { return Affordable::NoBudget };
         let Some(price) = self.price(document) else {
@@ -171,7 +171,7 @@ impl LocalPool {
     }
 }
 
-/// Counts refills whose price is not known, each at what it was expected to cost, if that was known.
+/// Counts refills whose price is not known, each at its expected price, if there is one.
 fn count_unpriced(spent: &mut Spent, refills: u64, expected: Option<Money>) {
     spent.unpriced = spent.unpriced.saturating_add(refills);
     match expected {
@@ -180,8 +180,8 @@ fn count_unpriced(spent: &mut Spent, refills: u64, expected: Option<Money>) {
     }
 }
 
-/// A refill is over, or was never placed (`None`): what it really cost takes the place of what was expected. An hour
-/// that has passed is not corrected.
+/// Corrects the count of a refill that is over, or that was never placed (`None`): the real cost replaces the
+/// expected one. A past hour is not corrected.
 pub(super) fn settle(document: &mut PoolDocument, place: usize, order: Option<&Order>) {
     let Some(reserved) = u32::try_from(place).ok().and_then(|place| document.reserved.remove(&place)) else {
         return;

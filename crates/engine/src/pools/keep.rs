@@ -1,5 +1,5 @@
-//! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same
-//! places; if two think that it is theirs, they collide on the document and on the keys, and nothing is bought twice.
+//! Keeps pools filled. One of the present nodes refills each pool. If two nodes think that a pool is theirs, they
+//! collide on the document and on the keys, and nothing is bought twice.
 
 use super::budget::{self, Affordable, settle};
 use super::local::{BUSY_SPAN, LocalPool, PoolPlace};
@@ -19,22 +19,24 @@ use std::time::Duration;
 
 /// How often the state of an order on its way to a stock is read.
 const CHECK_SPAN: Duration = Duration::from_secs(2);
-/// How often a level that only drifts is written down for people to read.
+/// How often a level that changes only a little is written to the document.
 const SHOWN_SPAN: Duration = Duration::from_secs(5);
-/// How long a pool rests whose refill came to nothing, and how long at most when that goes on.
+/// How long a pool rests after a refill that failed.
 const REST: Duration = Duration::from_secs(30);
+/// The longest rest of a pool whose refills fail in a row.
 const REST_MAX: Duration = Duration::from_secs(900);
-/// An order that was announced in the document may be placed for so long; and after so long no node places it any
-/// more, and its place is free. Between the two, a node that was frozen and a node whose clock is ahead do not meet.
+/// For how long an order that was announced in the document may be placed. After `VOID_AFTER` no node places it any
+/// more, and its place is free. The time between the two allows for frozen nodes and for clocks that are ahead.
 const PLACED_WITHIN: Duration = Duration::from_secs(5);
+/// An announced order that was not placed within this time is never placed.
 const VOID_AFTER: Duration = Duration::from_secs(10);
-/// A pool of a fixed size holds nothing after so many usable lives without an order, until one comes or a person sets it
-/// again: an idle pool costs nothing.
+/// After this many usable lives without an order, a pool of a fixed size holds nothing, until an order comes or an
+/// operator sets the pool again. So an idle pool costs nothing.
 const LIVES_UNTIL_IDLE: u32 = 10;
 /// How many orders are read or placed at once.
 const AT_ONCE: usize = 32;
 
-/// What is to be bought, decided on one look.
+/// What to buy, decided in one round.
 struct RefillPlan {
     level: LevelView,
     /// The places to refill, and those whose order was announced and never placed.
@@ -42,7 +44,7 @@ struct RefillPlan {
     announced: Vec<usize>,
 }
 
-/// When an answer came to stand on the stock, if it did.
+/// When the answer was added to the stock, if it was.
 fn stood_at(order: &Order) -> Option<Timestamp> {
     let solved =
         order.timeline.entries.iter().rev().find(|entry| matches!(entry.event, TimelineEvent::Solved { .. }));
@@ -113,7 +115,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets removed pools whose hour is over. Another node may be faster, and does the same.
+    /// Removes the documents of removed pools whose hour is over. Another node may do it first, with the same result.
     async fn forget_removed(&self, documents: &[StoredDocument], now: Timestamp) -> Result<(), StoreError> {
         for stored in documents {
             if let SharedDocument::Pool(pool) = &stored.document
@@ -132,8 +134,8 @@ impl Engine {
         LocalPool::new(spec, &terms, self.price_basis(&terms), policy.pace.p50 + BUSY_SPAN)
     }
 
-    /// Whether it is this node that sees to a pool, or to some other work of this name: of those that are there, the
-    /// one that a hash of both names first.
+    /// Whether this node does the work of this name, such as keeping a pool. A hash of the node and the work selects
+    /// one of the present nodes.
     #[must_use]
     pub fn is_keeper(&self, work: &str, members: &Members) -> bool {
         let rank = |node: u64| -> [u8; 32] {
@@ -200,7 +202,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Places what was announced. Whatever cannot be placed now is found missing at the next look.
+    /// Places the announced orders. An order that cannot be placed now counts as missing in the next round.
     async fn fill(&self, local: &mut LocalPool, announced: &[(usize, u64)]) {
         let looked = self.now();
         for some in announced.chunks(AT_ONCE) {
@@ -254,7 +256,7 @@ impl Engine {
         Ok(RefillPlan { level, refill: free.take(afforded as usize).collect(), announced })
     }
 
-    /// The level of now, and why.
+    /// The present level, and why.
     fn level(
         &self,
         local: &mut LocalPool,
@@ -303,7 +305,7 @@ impl Engine {
         (level.size, level.why.to_string(), rate, level.lead)
     }
 
-    /// Brings what is known of each place up to date; says which were announced and never placed.
+    /// Updates what is known of each place. Returns which orders were announced and never placed.
     async fn look_at_places(
         &self,
         local: &mut LocalPool,
@@ -403,7 +405,7 @@ impl Engine {
     }
 }
 
-/// Whether a level that nothing was bought for is worth a log line.
+/// Whether a level that caused no purchase is worth a log line.
 fn is_worth_telling(document: &PoolDocument, level: &LevelView) -> bool {
     let Some(before) = &document.level else { return true };
     let has_changed =

@@ -7,9 +7,11 @@ use quittance_ports::{Demand, Members, PoolSpec, SharedDocument, StoredDocument}
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often pools are looked at while one of them holds or buys anything; while none does; and while there is none.
+/// How often pools are checked while one of them holds or buys an answer.
 pub(super) const BUSY_SPAN: Duration = Duration::from_secs(1);
+/// How often pools are checked while all of them are idle.
 const IDLE_SPAN: Duration = Duration::from_secs(3);
+/// How often pools are checked while there is none.
 const NONE_SPAN: Duration = Duration::from_secs(10);
 
 /// What is known of one place in a pool.
@@ -17,7 +19,7 @@ const NONE_SPAN: Duration = Duration::from_secs(10);
 pub(super) enum PoolPlace {
     /// No node has looked at it yet.
     Unknown,
-    /// Bought, or about to be; when it was last looked at.
+    /// An order for this place is open or about to be placed; also when it was last checked.
     OnItsWay {
         looked: Timestamp,
     },
@@ -32,16 +34,16 @@ pub(super) struct LocalPool {
     pub(super) target: Target,
     pub(super) usable: Duration,
     pub(super) min_life: Duration,
-    /// What the price list says for its kind, and a digest of all that a price depends on.
+    /// The price of this kind on the price list.
     pub(super) list_price: Option<Money>,
     pub(super) basis: u64,
     pub(super) sizer: Sizer,
     /// The demand that each node had counted when it last wrote its status.
     pub(super) demands: BTreeMap<u64, Demand>,
     pub(super) places: Vec<PoolPlace>,
-    /// Refills in a row that came to nothing, and until when it rests because of that.
+    /// How many refills in a row have failed.
     pub(super) failures: u32,
-    /// What the last of them ended in.
+    /// How the last failed refill ended.
     pub(super) failed_with: String,
     /// Whether there was demand since the last look.
     pub(super) is_asked_for: bool,
@@ -61,7 +63,7 @@ impl Pools {
         self.looked_at + span
     }
 
-    /// Takes in what was read; forgets what is gone.
+    /// Updates the pool from what was read.
     pub(super) fn learn(
         &mut self,
         stored: Vec<StoredDocument>,
@@ -136,8 +138,8 @@ impl LocalPool {
         Slot { pool: self.spec.name.clone(), number, generation }
     }
 
-    /// How many orders came since each node was last heard of. One that was never heard of has been counting for a
-    /// while, unless it has only just started.
+    /// Counts the orders that have come since the last status of each node. For a node whose status is new here, all
+    /// its orders count as old, unless the node has only just started.
     pub(super) fn read_callback(&mut self, now: Timestamp, own: (u64, Demand), members: &Members) {
         let others = alive(members).filter(|node_status| node_status.node != own.0);
         let counts: BTreeMap<u64, (Demand, bool)> = others

@@ -1,9 +1,9 @@
-//! Pools, and what reports have taught, are put back after a shared store has forgotten them, like orders. A document
-//! that is no longer there was removed by a person, or the store has forgotten it: which of the two shows when the
-//! store next says who it is.
+//! Puts pools and the results of reports back after a shared store has forgotten them, like orders. If a document is
+//! missing, an operator has removed it or the store has forgotten it. The next check of the store's identity shows
+//! which.
 //!
-//! What a pool has spent is put back with it. Only the node that refills a pool is sure to know all of it. If no such
-//! node is there, the budget of this hour counts as spent.
+//! What a pool has spent is put back, too. Only the node that refills a pool is sure to know all of it. If no such
+//! node is present, the budget of this hour counts as spent.
 
 use super::budget::{is_continued_by, remember};
 use super::{Pools, WRITES_MAX};
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 #[derive(Clone, Debug)]
 pub struct KnownDocument {
     stored: StoredDocument,
-    /// This node refilled the pool, so that no other node has spent anything that is not in it.
+    /// Whether this node refilled the pool: then no other node has spent anything that is not in the document.
     is_complete: bool,
 }
 
@@ -28,7 +28,7 @@ const fn is_put_back(document: &SharedDocument) -> bool {
     matches!(document, SharedDocument::Pool(_) | SharedDocument::Trust(_))
 }
 
-/// Whether nodes may have made `next` of `before`, without a store that forgot between them.
+/// Whether `next` can come from `before` if the store has forgotten nothing in between.
 fn is_continued(before: &SharedDocument, next: &SharedDocument) -> bool {
     match (before, next) {
         (SharedDocument::Pool(before), SharedDocument::Pool(next)) => {
@@ -41,7 +41,7 @@ fn is_continued(before: &SharedDocument, next: &SharedDocument) -> bool {
 }
 
 impl Pools {
-    /// These are all documents that there are now. Those that are not among them any more, or have gone back, are
+    /// Replaces the known documents by all that exist now. Documents that are missing or have gone back are
     /// remembered for a while.
     pub(super) fn replace_documents(&mut self, stored: Vec<StoredDocument>) {
         let next: BTreeMap<String, StoredDocument> =
@@ -74,13 +74,13 @@ impl Pools {
 }
 
 impl Engine {
-    /// The names of documents that were there and are not any more, as far as this node has read.
+    /// The names of pools whose documents existed before and are missing now, as far as this node has read.
     #[must_use]
     pub fn vanished_pools(&self) -> Vec<String> {
         lock(&self.pools).vanished.keys().cloned().collect()
     }
 
-    /// The store is the same as before: these were removed by a person.
+    /// Forgets these pools: the store is the same as before, so an operator has removed them.
     pub fn pools_were_removed(&self, names: &[String]) {
         let mut pools = lock(&self.pools);
         for name in names {
@@ -88,8 +88,8 @@ impl Engine {
         }
     }
 
-    /// The store has forgotten: the pools as this node knows them, and what reports have taught, with what has
-    /// vanished since the store was last known to be the same.
+    /// The pools and the results of reports as this node knows them, with those that have vanished since the store
+    /// was last known to be the same. Call this when the store has forgotten.
     #[must_use]
     pub fn take_known_pools(&self) -> Vec<KnownDocument> {
         let mut pools = lock(&self.pools);
@@ -99,7 +99,8 @@ impl Engine {
         vanished.into_values().chain(there).collect()
     }
 
-    /// Puts back those of them that the store no longer has, or has from an earlier time; says how many those were.
+    /// Puts back the documents that the store no longer has, or has from an earlier time. Returns how many those
+    /// were.
     pub async fn put_back_pools(&self, known: &[KnownDocument]) -> Result<usize, StoreError> {
         if known.is_empty() {
             return Ok(0);
@@ -121,7 +122,7 @@ impl Engine {
         Ok(put_back)
     }
 
-    /// Writes what `change` makes of the document that is there; says whether that is another one.
+    /// Writes what `change` makes of the present document. Returns whether that differs from it.
     async fn change_document(
         &self,
         name: &str,
@@ -145,8 +146,8 @@ impl Engine {
         })
     }
 
-    /// The store forgot while no node was at work. What the pools spent in this hour is not known, so no pool with a
-    /// budget buys anything until the hour is over.
+    /// Notes that the store forgot while no node was running. What the pools spent in this hour is not known, so no
+    /// pool with a budget buys anything until the hour is over.
     pub async fn lose_spending(&self) -> Result<(), StoreError> {
         self.note_lost_spending();
         for stored in self.world.membership.documents().await? {
@@ -162,13 +163,13 @@ impl Engine {
         Ok(())
     }
 
-    /// The store forgot while this node was not at work: what a pool that is set in this hour, and that the store does
-    /// not know, spent before is not known.
+    /// Notes that the store forgot while this node was not running. If a pool that the store does not know is set in
+    /// this hour, what it spent before is not known.
     pub fn note_lost_spending(&self) {
         self.spending_lost_in.store(Spent::hour_of(self.now()), Ordering::Relaxed);
     }
 
-    /// A pool that the store does not know and that is set now.
+    /// The document of a new pool.
     pub(super) fn new_pool(&self, spec: PoolSpec) -> PoolDocument {
         let now = self.now();
         let mut document = PoolDocument::new(spec, now);
@@ -180,7 +181,7 @@ impl Engine {
 }
 
 impl KnownDocument {
-    /// What to write in place of what the store has; nothing, if it knows as much.
+    /// The document to write in place of the stored one; `None` if the store knows as much.
     fn put_back(&self, there: Option<&SharedDocument>, now: Timestamp) -> Option<SharedDocument> {
         match (there, &self.stored.document) {
             (None, SharedDocument::Pool(pool)) => {
@@ -236,7 +237,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(472_222 * 3_600_000 + 60_000);
 
-    /// A pool that has spent so much in this hour, and filled its first places so often.
+    /// A pool that has spent this much in this hour, with these generations of its first places.
     fn pool(refills: u64, generations: &[u64]) -> PoolDocument {
         let spec = PoolSpec {
             name: "warm".into(),
@@ -262,7 +263,7 @@ mod tests {
         KnownDocument { stored: stored("pool/warm", SharedDocument::Pool(pool)), is_complete }
     }
 
-    /// Puts back one after the other, and says what was spent in the end.
+    /// Puts back one document after the other, and returns what was spent in the end.
     fn spent_after(mut there: Option<PoolDocument>, known: &[KnownDocument]) -> Spent {
         for known in known {
             let document = there.clone().map(SharedDocument::Pool);

@@ -1,19 +1,20 @@
-//! What a stock of a given size comes to, by formula. A pool that buys an answer for every one that leaves is Erlang's
-//! telephone exchange: what is on its way is a line in use, and an order that finds the stock empty is a call that finds all
-//! lines in use.
+//! Computes by formula what to expect of a stock of a given size. A pool that buys an answer for every one that
+//! leaves is like Erlang's telephone exchange. An answer on its way is a line in use. An order that finds the stock
+//! empty is a call that finds all lines in use.
 //!
-//! Answers that expire are not in Erlang's formula, and still have a closed form. Line up the answers of a pool by when
-//! they were ordered. Only the oldest can leave: by an order, at rate `r`, once it is older than the lead `l`; or by
-//! spoiling, at age `l + u`. Then the age `x` of the oldest of `s` has a density of `x^(s-1) exp(-r max(0, x - l))` up to a
-//! constant, which with `F(k; m)` for "a Poisson number of mean `m` is at most `k`" and `P(k; m)` for "is `k`" gives
+//! Erlang's formula has no answers that expire, but there is still a closed form. Sort the answers of a pool by when
+//! they were ordered. Only the oldest can leave: to an order, at rate `r`, once it is older than the lead `l`; or by
+//! expiry, at age `l + u`. The age `x` of the oldest of `s` then has a density of `x^(s-1) exp(-r max(0, x - l))`, up
+//! to a constant. Let `P(k; m)` be the probability that a Poisson number of mean `m` is `k`, and `F(k; m)` that it is
+//! at most `k`. Then
 //!
 //! ```text
 //! missed            = P(s; r l) / (F(s; r l) - F(s-1; r l + r u))
 //! expired per order = P(s-1; r l + r u) / (the same)
 //! ```
 //!
-//! The first is Erlang's formula when `u` is endless. It is exact when every lead is the same; with leads that vary only
-//! their mean is used, as Erlang's formula would allow, and the study shows how close that comes.
+//! The first is Erlang's formula if `u` is infinite. It is exact if all leads are equal. If they vary, only their
+//! mean is used, as in Erlang's formula. The study shows how close this is.
 
 /// What to expect of a pool.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +25,7 @@ pub struct PoolForecast {
     pub expired: f64,
 }
 
-/// The share of calls that find all of so many lines in use; `load` is calls a second times seconds a call.
+/// The share of calls that find all of `servers` lines in use. `load` is calls per second times seconds per call.
 #[must_use]
 pub fn erlang_b(servers: u32, load: f64) -> f64 {
     if load <= 0.0 {
@@ -35,7 +36,7 @@ pub fn erlang_b(servers: u32, load: f64) -> f64 {
     1.0 / inverse
 }
 
-/// What to expect of a pool of this size, where `load` orders come while one answer is on its way and `per_life` orders in an
+/// The forecast for a pool of this size. `load` is the orders during one lead, and `per_life` the orders in an
 /// answer's usable life.
 #[must_use]
 pub fn expected(size: u32, load: f64, per_life: f64) -> PoolForecast {
@@ -43,7 +44,7 @@ pub fn expected(size: u32, load: f64, per_life: f64) -> PoolForecast {
     (0..size).fold(PoolForecast { served: 0.0, expired: 0.0 }, |_, _| ladder.climb())
 }
 
-/// Pools of size one, two, three and so on, each from the one before.
+/// Forecasts for pools of size one, two, three and so on, each computed from the one before.
 #[derive(Debug)]
 pub(crate) struct Ladder {
     load: f64,
@@ -51,13 +52,13 @@ pub(crate) struct Ladder {
     size: f64,
     /// `F(s; load) / P(s; load)`
     inverse: f64,
-    /// `F(s-1; load + per_life) / P(s-1; load + per_life)`, and before the first step nothing.
+    /// `F(s-1; load + per_life) / P(s-1; load + per_life)`, and 0 before the first step.
     inverse_spoiling: f64,
     /// The logarithm of `P(s-1; load + per_life) / P(s; load)`: the ratio itself is out of range for large pools.
     ln_ratio: f64,
 }
 
-/// Less than this is rounding. A load of nothing has no logarithm.
+/// Loads below this count as rounding errors. Zero has no logarithm.
 const TINY: f64 = 1e-9;
 
 impl Ladder {
@@ -126,7 +127,8 @@ mod tests {
         }
     }
 
-    /// One place: it is on its way for the lead, then waits for an order or for its end, whichever is first.
+    /// Checks a pool with one place against a formula by hand. The answer is on its way for the lead, then waits for
+    /// an order or for its expiry.
     #[test]
     fn a_pool_of_one_agrees_with_the_formula_worked_out_by_hand() {
         let (load, per_life) = (0.8_f64, 3.0_f64);

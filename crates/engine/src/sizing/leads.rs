@@ -1,32 +1,34 @@
-//! How long answers take to reach the stock. Leads are judged by when the answers were bought and not by when they came:
-//! of many that are bought at once the quick ones come first, and when buying stops only slow ones are still to come.
+//! How long answers take to reach the stock. Leads are grouped by when the answers were bought, not by when they
+//! came: of many that are bought at once the quick ones come first, and when buying stops only slow ones are still to
+//! come.
 
 use super::regimes::{Regimes, Settings};
 use quittance_lifecycle::Timestamp;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What was bought in so many leads' time is judged together ...
+/// A cohort holds the answers that were bought within this many leads.
 const COHORT_LEADS: f64 = 4.0;
-/// ... when as good as all of it has come, which is so many leads' time later ...
+/// A cohort is judged this many leads later, when almost all of it has come.
 const WAIT_LEADS: f64 = 8.0;
-/// ... if it is at least so many.
+/// A cohort is judged only if it has at least this many answers.
 const COHORT_MIN: u32 = 16;
-/// However many they are, together they prove no more than this many: one bad minute at a provider makes all of them slow.
+/// The most measurements that one cohort counts for, whatever its size: one bad minute at a provider makes all its
+/// answers slow.
 const PROOF_MAX: f64 = 8.0;
-/// A bound, for a clock or a lead that does what it likes.
+/// The most cohorts that are kept, in case the clock jumps or leads are very long.
 const COHORTS_MAX: usize = 16;
 /// The lead that the kind states counts as much as this many measured leads.
 const STATED_WEIGHT: f64 = 2.0;
-/// Leads are thought to change once in so many cohorts.
+/// The model assumes one change of the lead in this many cohorts.
 const COHORTS_BETWEEN_CHANGES: f64 = 500.0;
-/// The shortest lead, in seconds: precise enough, and nothing is divided by zero.
+/// The shortest lead, in seconds: precise enough, and avoids a division by zero.
 const LEAD_S_MIN: f64 = 0.001;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Leads {
     regimes: Regimes,
-    /// The oldest first.
+    /// The cohorts, the oldest first.
     cohorts: VecDeque<Cohort>,
 }
 
@@ -53,7 +55,7 @@ impl Leads {
         1.0 / self.regimes.rate()
     }
 
-    /// One has just come. Those that come too late for their own cohort go to the oldest: none is left out.
+    /// Counts an answer that has just come. An answer that comes too late for its own cohort counts in the oldest.
     pub(crate) fn came(&mut self, now: Timestamp, lead: Duration) {
         if self.cohorts.is_empty() {
             self.cohorts.push_back(Cohort { since: now, count: 0, sum_s: 0.0 });
@@ -105,7 +107,7 @@ mod tests {
     const MIX_S: [u64; 4] = [5, 10, 20, 45];
     const MIX_MEAN_S: f64 = 20.0;
 
-    /// What was bought and has not come yet: when it comes, and what its lead is then.
+    /// Answers that were bought and have not come yet: when each comes, and its lead.
     struct World {
         leads: Leads,
         second: u64,

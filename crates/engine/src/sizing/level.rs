@@ -1,14 +1,14 @@
-//! How much a pool holds and why it is that, in words for people.
+//! The level of a pool, and the reason for it in words.
 
 use std::fmt;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
-    /// How many answers are to stand there fresh or be on their way.
+    /// How many answers should be fresh in stock or on their way.
     pub size: u32,
     pub why: Why,
-    /// Orders a second.
+    /// Orders per second.
     pub rate: f64,
     /// How long an answer takes from the decision to buy it to the stock.
     pub lead: Duration,
@@ -21,23 +21,23 @@ pub struct Level {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
     NothingSeenYet,
-    /// So few orders come in an answer's usable life that one that is held most likely expires.
+    /// So few orders come in an answer's usable life that most answers in stock would expire.
     TooLittleDemand {
         per_life: f64,
         usable: Duration,
     },
-    /// The smallest that serves what was asked, with `load` orders in one lead.
+    /// The smallest size that reaches the goal, with `load` orders in one lead.
     Served {
         permille: u32,
         load: f64,
     },
-    /// The goal asks for more than can be held without too much of it spoiling.
+    /// The goal needs so many answers that too many would expire.
     ExpiresTooSoon {
         asked: u32,
         held: u32,
         expired_if_asked: f64,
     },
-    /// The goal asks for more than any pool may hold.
+    /// The goal needs more answers than any pool may hold.
     TooMuchDemand {
         load: f64,
     },
@@ -83,7 +83,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Thousandths as percent, without a point where there is nothing behind it.
+/// Thousandths as percent, without a decimal point if the last digit is 0.
 struct Permille(u32);
 
 impl fmt::Display for Permille {

@@ -1,23 +1,24 @@
-//! How often something happens, when that may change at any moment. A long memory is precise and slow, a short one quick and
-//! noisy; so there is one memory for each moment at which things may last have changed, and each has odds.
+//! Estimates a rate that may change at any moment. A long memory is precise and slow to follow; a short one is quick
+//! and noisy. So there is one memory for each moment at which the rate may last have changed, and each memory has
+//! odds.
 //!
-//! Odds grow with how well a memory foretells what comes. While nothing changes the longest foretells best, and the estimate
-//! becomes as precise as all that was ever seen. When something changes, the memories that began about then take over
-//! within a handful of events; and if it was chance, the long one takes back what it lost.
+//! The odds of a memory grow with how well it predicts events. While nothing changes, the longest memory predicts
+//! best, and the estimate becomes as precise as all data allows. After a change, the memories that began at about
+//! that time win within a few events. If it was chance, the long memory wins back its odds.
 
-/// A memory that began at some moment: it knows how much happened since, and over which span.
+/// A memory that began at some moment: how many events it has counted since, and over which span.
 #[derive(Clone, Copy, Debug)]
 struct Regime {
     odds: f64,
     count: f64,
     span: f64,
-    /// At which reading of the whole span it began.
+    /// The reading of the whole span when this memory began.
     began: f64,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Regimes {
-    /// The oldest first. Never empty.
+    /// The memories, the oldest first. Never empty.
     regimes: Vec<Regime>,
     elapsed: f64,
     last_began: f64,
@@ -28,21 +29,22 @@ pub(crate) struct Regimes {
 pub(crate) struct Settings {
     /// How far apart memories begin.
     pub(crate) apart: f64,
-    /// How likely a change is between two beginnings.
+    /// The probability of a change between two beginnings.
     pub(crate) change: f64,
-    /// How many events the old rate is worth to a new memory: few, so that it soon goes by what it sees itself.
+    /// How many events the old rate counts for in a new memory: few, so that its own events soon dominate.
     pub(crate) prior: f64,
-    /// A new memory expects at least this rate, however quiet it was.
+    /// A new memory expects at least this rate, even after a quiet time.
     pub(crate) rate_min: f64,
 }
 
-/// Memories in the line: so many that neighbours differ by a sixth in age when the oldest is a thousand times the youngest.
+/// The most memories: with this many, neighbours differ by a sixth in age when the oldest is a thousand times the
+/// youngest.
 const REGIMES_MAX: usize = 40;
-/// Odds below this are no hope any more.
+/// A memory with lower odds is removed.
 const ODDS_MIN: f64 = 1e-9;
 
 impl Regimes {
-    /// Begins with `count` events in `span` that were stated, not measured.
+    /// Begins with `count` events in `span`, which were stated and not measured.
     pub(crate) fn new(count: f64, span: f64, settings: Settings) -> Self {
         let first = Regime { odds: 1.0, count, span, began: 0.0 };
         Self { regimes: vec![first], elapsed: 0.0, last_began: 0.0, settings }
@@ -52,7 +54,8 @@ impl Regimes {
         self.regimes.iter().map(|regime| regime.odds * regime.count / regime.span).sum()
     }
 
-    /// So many events in this span. `credence` is how much of that is proof: less than one where events are not independent.
+    /// Adds `count` events in `span`. `credence` is how much of that is evidence: less than one if the events are not
+    /// independent.
     pub(crate) fn saw(&mut self, count: f64, span: f64, credence: f64) {
         if self.elapsed - self.last_began >= self.settings.apart {
             self.begin();
@@ -85,7 +88,7 @@ impl Regimes {
         self.last_began = began;
     }
 
-    /// Makes one of the two neighbours whose ages differ least, in proportion: the likelier one stays.
+    /// Merges the two neighbours whose ages differ least, in proportion. The one with the higher odds stays.
     fn merge(&mut self) {
         let age = |regime: &Regime| self.elapsed - regime.began;
         let ratio = |pair: &[Regime]| age(&pair[0]) / age(&pair[1]).max(f64::MIN_POSITIVE);
@@ -98,8 +101,8 @@ impl Regimes {
 }
 
 impl Regime {
-    /// The logarithm of how likely it thought that, but for what is the same for all. Its rate is not known but Gamma
-    /// distributed, so that a short memory is not punished for being vague.
+    /// The logarithm of the probability that this memory gave to the events, less terms that are equal for all
+    /// memories. Its rate is Gamma distributed, so that a short memory does not lose odds for being imprecise.
     fn foretold(&self, count: f64, span: f64) -> f64 {
         let wider = self.span + span;
         let mut log = -self.count * (span / self.span).ln_1p();
@@ -110,7 +113,7 @@ impl Regime {
     }
 }
 
-/// Stirling's series, after going up to where it is good to nine digits.
+/// Stirling's series, after a shift to arguments where it is accurate to nine digits.
 fn ln_gamma(x: f64) -> f64 {
     let (mut product, mut x) = (1.0, x);
     while x < 10.0 {

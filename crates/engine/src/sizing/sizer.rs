@@ -1,5 +1,5 @@
-//! The size of a pool, from what is seen: how often orders come, and how long an answer takes to reach the stock.
-//! The level is the smallest that serves the share of orders that was asked for, unless too much of it would expire.
+//! Sizes a pool from how often orders come, and how long an answer takes to reach the stock. The level is the
+//! smallest that serves the wanted share of orders, unless too much of it would expire.
 
 use super::erlang::{Ladder, PoolForecast, expected};
 use super::leads::Leads;
@@ -11,21 +11,22 @@ use quittance_ports::SIZE_MAX;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// With fewer orders than this in an answer's usable life even a pool of one wastes more than [`EXPIRED_MAX`].
+/// The least orders in an answer's usable life: with fewer, even a pool of one wastes more than [`EXPIRED_MAX`].
 pub const PER_LIFE_MIN: f64 = 3.0;
-/// The most that may expire of what is bought for a stock.
+/// The largest share of answers bought for a stock that may expire.
 pub const EXPIRED_MAX: f64 = 0.05;
 
-/// Whatever an answer's life, demand is followed as if it were no longer than this.
+/// Demand is followed as if an answer's life were at most this long.
 const FOLLOW_MAX: Duration = Duration::from_secs(300);
 const FOLLOW_MIN: Duration = Duration::from_secs(1);
-/// Demand is looked at so often in a life.
+/// How many times per life the demand is read.
 const LOOKS: u32 = 64;
-/// New memories of demand begin so often in a life.
+/// How many new memories of demand begin per life.
 const BEGINNINGS: u32 = 16;
 /// The model assumes that the demand changes once in this many lives of an answer.
 const LIVES_BETWEEN_CHANGES: f64 = 100.0;
-/// Longer silence than so many lives is a clock that jumped or a node that slept, and says no more than this much.
+/// A silence of more than this many lives comes from a clock that jumped or a node that slept. It counts as this much
+/// only.
 const SILENCE_LIVES_MAX: u32 = 4;
 
 #[derive(Clone, Debug)]
@@ -35,17 +36,17 @@ pub struct Sizer {
     demand: Regimes,
     leads: Leads,
     looked: Option<Timestamp>,
-    /// Asked for since then.
+    /// How many orders have come since then.
     asked: u64,
     recent: Recent,
     level: Option<Level>,
-    /// What the level was made from has changed.
+    /// Whether the inputs of the level have changed.
     is_stale: bool,
 }
 
 impl Sizer {
-    /// `usable`: how long after its solve an answer can be handed out (life less margin). `lead`: how long one takes from
-    /// the decision to buy to the stock, until we have seen for ourselves.
+    /// `usable` is how long after its solve an answer can be handed out (life less margin). `lead` is how long an
+    /// answer takes from the decision to buy it to the stock, until there are measurements.
     #[must_use]
     pub fn new(goal: Goal, usable: Duration, lead: Duration) -> Self {
         Self {
@@ -61,7 +62,7 @@ impl Sizer {
         }
     }
 
-    /// So many orders asked for this target since the last call; none is news, too.
+    /// Counts the orders for this target since the last call. A count of 0 is information, too.
     pub fn asked(&mut self, now: Timestamp, count: u64) {
         self.asked = self.asked.saturating_add(count);
         self.recent.saw(now, count, self.usable);
@@ -83,12 +84,12 @@ impl Sizer {
         self.is_stale = true;
     }
 
-    /// One answer took so long until it stood on the stock.
+    /// Notes how long one answer took to reach the stock.
     pub fn bought(&mut self, lead: Duration) {
         self.leads.came(self.looked.unwrap_or_default(), lead);
     }
 
-    /// Answers are trusted for less (or longer) than before.
+    /// Sets for how long answers are usable, after this has changed.
     pub fn set_usable(&mut self, usable: Duration) {
         self.demand.settings = settings(usable);
         self.usable = usable;
@@ -124,13 +125,13 @@ fn settings(usable: Duration) -> Settings {
     }
 }
 
-/// Demand of which nothing is known: about one order in a life, and easily persuaded.
+/// The first estimate of unknown demand: about one order in a life, which few measurements replace.
 fn demand(usable: Duration) -> Regimes {
     let settings = settings(usable);
     Regimes::new(settings.prior, settings.prior / settings.rate_min, settings)
 }
 
-/// The orders of the last usable life, in a few sums.
+/// The orders of the last usable life, as a few sums.
 #[derive(Clone, Debug, Default)]
 struct Recent {
     sums: VecDeque<(Timestamp, u64)>,
@@ -155,12 +156,12 @@ impl Recent {
     }
 }
 
-/// What a pool is sized by.
+/// The demand that determines a pool's size.
 #[derive(Clone, Copy, Debug)]
 struct DemandLoad {
-    /// Orders in a lead.
+    /// Orders in one lead.
     load: f64,
-    /// Orders in a usable life.
+    /// Orders in one usable life.
     per_life: f64,
 }
 
@@ -182,8 +183,8 @@ impl Sizer {
         level
     }
 
-    /// The size for what is seen, or the one that is held as long as that is right for something very near to it: two
-    /// sizes are never taken in turn because of a hair's breadth.
+    /// The size for the measured demand. The held size stays while it is right for a demand very close to the
+    /// measured one, so that the level does not switch back and forth.
     fn steadied(&self, permille: u32, seen: DemandLoad, held: u32) -> (u32, Why) {
         let (size, why) = self.sized(permille, seen);
         if size == held {

@@ -1,4 +1,4 @@
-//! How a pool sizes itself, as its keeper sees it: orders and leads go in, levels come out.
+//! How a pool sizes itself: tests put orders and leads in, and check the levels that come out.
 
 use super::{Level, Sizer, Why, erlang_b, shortfall};
 use quittance_lifecycle::Timestamp;
@@ -6,11 +6,11 @@ use quittance_ports::{Goal, SIZE_MAX};
 use std::time::Duration;
 
 const USABLE: Duration = Duration::from_secs(80);
-/// Of recaptcha: what steps must be followed in.
+/// The life of a recaptcha answer, within which the level must follow a step in demand.
 const LIFE_S: u64 = 120;
 const GOAL: Goal = Goal::Served { permille: 950 };
 
-/// A pool whose orders come independently of each other, and whose answers all take as long.
+/// A pool whose orders are independent of each other, and whose answers all have the same lead.
 struct Pool {
     sizer: Sizer,
     now_ms: u64,
@@ -29,7 +29,7 @@ impl Pool {
         (f64::from(u32::try_from(self.seed >> 32).expect("32 bits")) + 1.0) / (f64::from(u32::MAX) + 1.0)
     }
 
-    /// So many seconds of orders at this rate, looked at every second; `each` sees every level.
+    /// Simulates this many seconds of orders at this rate, and reads the level every second; `each` gets every level.
     fn lives(&mut self, seconds: u64, rate: f64, mut each: impl FnMut(u64, Level)) -> Level {
         let gap_ms = |pool: &mut Self| if rate > 0.0 { -pool.unit().ln() / rate * 1000.0 } else { f64::MAX };
         let mut next = self.now_ms as f64 + gap_ms(self);
@@ -56,7 +56,7 @@ impl Pool {
     }
 }
 
-/// The smallest that Erlang's formula allows.
+/// The smallest size that Erlang's formula allows.
 fn erlangs(load: f64) -> u32 {
     (0..).find(|size| erlang_b(*size, load) <= 0.05).expect("it falls to nothing")
 }

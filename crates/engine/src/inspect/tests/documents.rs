@@ -1,4 +1,4 @@
-//! Pages of HTML, drawings, and what is packed: what is looked at in them.
+//! How pages of HTML, drawings and packed data are searched for addresses.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn checked(kind: &str, field: &str, value: &[u8]) -> Result<(), NotAllowed> {
     inspect(&Inspection { step: Step::Send, kind: &kind, fields: &fields, operator: &operator, tenant: None })
 }
 
-/// Where a page of HTML has a place of its own.
+/// The kinds that have a field for a page of HTML.
 const PAGES: &[(&str, &str)] = &[
     ("cloudflare_challenge", "htmlPageBase64"),
     ("cloudflare_challenge", "html"),
@@ -37,7 +37,7 @@ const PAGES: &[(&str, &str)] = &[
     ("tspd", "html_page_base64"),
 ];
 
-/// As a block page is: it links to the vendor, to help, to fonts and to pictures elsewhere.
+/// A typical block page: it links to the vendor, to help, to fonts and to pictures elsewhere.
 const BLOCK_PAGE: &str = r#"<!DOCTYPE html><html lang="en-US" xmlns="http://www.w3.org/1999/xhtml"><head><title>Just a moment...</title>
 <meta http-equiv="Content-Type" content="text/html; charset=UTF-8"><meta name="viewport" content="width=device-width">
 <meta property="og:image" content="https://images.example.net/a.png"><link rel="stylesheet" href="https://fonts.googleapis.com/css">
@@ -72,7 +72,7 @@ fn a_page_of_html_may_link_to_where_it_likes() {
     assert_eq!(checked("tspd", "html_page_base64", base64(long).as_bytes()), Ok(()));
 }
 
-/// What pages have that leads nowhere.
+/// Pages contain text that looks like an address and leads nowhere.
 #[test]
 fn what_a_page_shows_and_listens_to_leads_nowhere() {
     for part in [
@@ -207,7 +207,7 @@ fn a_page_of_html_without_a_page_beside_it_is_any_text() {
 const DRAWING: &str =
     "<svg xmlns=\"http://www.w3.org/2000/svg\"><text>é</text><image href=\"https://evil.net/a.png\"/></svg>";
 
-/// A drawing in all the ways in which a reader of drawings takes one.
+/// A drawing in every encoding that readers of drawings accept.
 fn drawings() -> Vec<(&'static str, Vec<u8>)> {
     let utf_16 = || [0xfeff].into_iter().chain(DRAWING.encode_utf16());
     let utf_32 = || ['\u{feff}'].into_iter().chain(DRAWING.chars()).map(u32::from);
@@ -264,7 +264,7 @@ fn replaced(bytes: &[u8], encoding: &str) -> Vec<u8> {
     [&bytes[..at], &to, &bytes[at + from.len()..]].concat()
 }
 
-/// `https://evil.net/`, packed: by gzip, by zlib in three strengths, by others as far as their first bytes go.
+/// `https://evil.net/`, packed by gzip, by zlib at three levels, and by other formats as far as their first bytes.
 const PACKED: &[(&str, &[u8])] = &[
     (
         "gzip",
@@ -320,7 +320,8 @@ fn packed_content_is_unpacked_or_refused_with_its_name() {
     }
 }
 
-/// What a namespace is called is no address in a drawing, nor in the XML that a picture carries; in place of a picture it is one.
+/// The name of a namespace is not an address in a drawing, nor in the XML inside a picture. In place of a picture it
+/// is one.
 #[test]
 fn an_address_in_place_of_a_picture_is_one_whatever_host_it_names() {
     let rest = "x".repeat(120);

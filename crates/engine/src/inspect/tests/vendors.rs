@@ -1,9 +1,8 @@
-//! Addresses of vendors: in which fields they may stand, and that no page passes as one of them.
+//! Addresses of vendors: which fields may contain them, and that no page passes as one.
 
 use super::*;
 
-/// A kind, what it needs beside the page, and the field with an address of its vendor, as the services' documentation
-/// has it.
+/// A kind, what it needs beside the page, and the field with an address of its vendor, as the services document it.
 const SCRIPTS: &[(&str, &str, &str)] = &[
     (
         "turnstile",
