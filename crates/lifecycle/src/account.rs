@@ -1,6 +1,5 @@
 //! The account that an order is paid from: the provider's name and the currency, as one text (`main USD`). Orders and
-//! usage are kept by it, so an amount keeps the currency in which it was counted, in every store, whatever the
-//! configuration says later.
+//! usage store this text, so an amount keeps its currency in every store, even after the configuration changes.
 
 use crate::answer::{Money, PriceSum};
 use crate::counters::Counters;
@@ -15,8 +14,8 @@ pub fn account(provider: &str, currency: &str) -> String {
     format!("{provider} {currency}")
 }
 
-/// The currency is what follows the last blank, if it looks like one (ISO 4217). What was written before currencies
-/// were named has none.
+/// Splits an account at its last blank, if a currency (ISO 4217) seems to follow. An old account without a currency
+/// has none.
 fn split(account: &str) -> (&str, Option<&str>) {
     let is_currency = |code: &str| code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase());
     match account.rsplit_once(' ') {
@@ -37,33 +36,34 @@ pub fn currency_of(account: &str) -> Option<&str> {
     split(account).1
 }
 
-/// Whether amounts of this account say nothing in `currency`.
+/// Whether amounts of this account are unknown in `currency`, because it is in another one.
 #[must_use]
 pub fn is_in_another_currency(account: &str, currency: &str) -> bool {
     currency_of(account).is_some_and(|own| own != currency)
 }
 
 impl Terms {
-    /// The provider that is to solve it.
+    /// The name of the provider that should solve the order.
     #[must_use]
     pub fn provider(&self) -> &str {
         provider_of(&self.account)
     }
 
-    /// What all money of the order is in: the node's `currency`, if the order was written before currencies were named.
+    /// The currency of all amounts of the order: the node's `currency`, if the order was written before currencies
+    /// were named.
     #[must_use]
     pub fn currency<'a>(&'a self, currency: &'a str) -> &'a str {
         currency_of(&self.account).unwrap_or(currency)
     }
 }
 
-/// A price in another currency is not known here; what is free is free in every currency.
+/// Makes a price in another currency unknown. A price of 0 stays: it is 0 in every currency.
 fn not_known(cost: &mut Option<Money>) {
     *cost = cost.filter(|cost| *cost == Money(0));
 }
 
 impl Order {
-    /// What was spent, for a node whose money is in `currency`: amounts in another currency are not known there.
+    /// What was spent, for a node with this `currency`: amounts in another currency are unknown.
     #[must_use]
     pub fn spent_in(&self, currency: &str) -> PriceSum {
         let spent = self.spent();
@@ -75,7 +75,7 @@ impl Order {
         PriceSum { sum: Money(0), unpriced: spent.unpriced.saturating_add(priced as u64) }
     }
 
-    /// A new life is paid from another account: what earlier lives cost is not known in its currency.
+    /// Makes the prices of earlier lives unknown, because the new life is paid from an account in another currency.
     pub(crate) fn forget_prices(&mut self) {
         if let Phase::Solved { answer, .. } | Phase::Claimed { answer, .. } = &mut self.phase {
             not_known(&mut answer.cost);
@@ -90,7 +90,7 @@ impl Order {
 }
 
 impl Counters {
-    /// What was counted in another currency, for sums in this one: every count stays, and amounts are not known.
+    /// These counters for sums in another currency: every count stays, and amounts become unknown.
     #[must_use]
     pub fn in_another_currency(self) -> Self {
         let mut counters = self;

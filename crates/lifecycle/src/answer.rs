@@ -1,4 +1,4 @@
-//! The answer: what was paid for, what it cost, and the moment at which it expires.
+//! The answer: its content, its cost, and the moment at which it expires.
 
 use crate::time::Timestamp;
 use alloc::borrow::ToOwned;
@@ -9,18 +9,19 @@ use core::fmt;
 use core::ops::AddAssign;
 use core::time::Duration;
 
-/// Millionths of the unit of the account's currency, which the node's settings name. Floats are never used for money.
+/// An amount in millionths of the unit of the account's currency, which the node's settings name. Floats are never
+/// used for money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Money(pub u64);
 
-/// As a decimal with no more places than it needs, such as `0.00299`, without the currency.
-/// A sum that is too large for the type stays at the largest amount.
+/// Adds amounts. A sum that is too large for the type stays at the largest amount.
 impl AddAssign for Money {
     fn add_assign(&mut self, other: Self) {
         self.0 = self.0.saturating_add(other.0);
     }
 }
 
+/// Writes an amount as a decimal with no more places than it needs, such as `0.00299`, without the currency.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(micros) = self;
@@ -50,14 +51,14 @@ impl PriceSum {
         }
     }
 
-    /// What is known of the sum: at least this, if some prices are missing. `None` if nothing is known of it: what is
-    /// not known is not 0.
+    /// What is known of the sum: at least this, if some prices are missing. `None` if nothing is known, because
+    /// unknown is not 0.
     #[must_use]
     pub fn known(&self) -> Option<Money> {
         (self.sum != Money(0) || self.unpriced == 0).then_some(self.sum)
     }
 
-    /// What was added since it was `before`.
+    /// What was added to the sum since it was `before`.
     #[must_use]
     pub const fn since(&self, before: &Self) -> Self {
         Self {
@@ -85,13 +86,13 @@ impl AddAssign for PriceSum {
     }
 }
 
-/// The answer itself, in the form in which the provider sent it.
+/// The content of an answer, in the form in which the provider sent it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Payload {
     pub text: String,
     /// Whether `text` is a JSON document (an object or an array) rather than a plain token.
     pub is_json: bool,
-    /// What came along with it: the user agent it is bound to, cookies, and the like.
+    /// What came with the answer: the user agent that it is bound to, cookies, and so on.
     pub extras: BTreeMap<String, String>,
 }
 
@@ -101,7 +102,8 @@ impl Payload {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Whether it is a web page. No provider sells one: it is what a proxy or a server on the way says when it fails.
+    /// Whether the text is a web page. No provider sells one: a proxy or a server on the way sends a page when it
+    /// fails.
     #[must_use]
     pub fn is_a_page(&self) -> bool {
         const BEGINNINGS: [&str; 6] = ["<!doctype", "<html", "<head", "<body", "<script", "<?xml"];
@@ -113,44 +115,45 @@ impl Payload {
 }
 
 impl fmt::Debug for Payload {
-    /// An answer is as good as money: its text never reaches a log by way of `{:?}`.
+    /// Shows sizes only: an answer is worth money, so its text must not reach a log through `{:?}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Payload({} bytes)", self.text.len())
     }
 }
 
-/// What a provider handed over, before we have judged how fresh it is.
+/// What a provider sent, before we have computed how fresh it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderAnswer {
     pub payload: Payload,
-    /// For how long the provider had the task, at least, from when it took it until the solve; most do not say. It is a
-    /// duration and not a moment, because a provider's clock may be ahead or behind: no offset changes a duration.
+    /// The least time that the provider had the task, from when it took the task until the solve; `None` if the
+    /// provider does not report it. This is a duration, because a provider's clock may be ahead or behind.
     pub took_at_least: Option<Duration>,
-    /// What the provider says that it cost. `None` if it does not say; `Some(Money(0))` if it says that it is free.
+    /// The cost that the provider reports; `None` if it reports none, `Some(Money(0))` if the answer is free.
     pub cost: Option<Money>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub payload: Payload,
-    /// The attempt that brought it.
+    /// The attempt that brought the answer.
     pub attempt: u32,
-    /// The earliest moment at which it can have been solved: its life is counted from here.
+    /// The earliest moment at which the answer can have been solved. Its life counts from here.
     pub earliest: Timestamp,
-    /// `None` for answers that live for ever.
+    /// When the answer expires; `None` for answers that live for ever.
     pub expires: Option<Timestamp>,
-    /// What it cost: as the provider says, or else by the price list. `None` if that is not known, which is not 0.
+    /// The cost that the provider reports, or else that of the price list. `None` if neither is known, which is not
+    /// 0.
     pub cost: Option<Money>,
 }
 
 impl Answer {
-    /// How long it still lives at `now`; `None` for answers that live for ever.
+    /// How long the answer still lives at `now`; `None` if it lives for ever.
     #[must_use]
     pub fn remaining_life(&self, now: Timestamp) -> Option<Duration> {
         self.expires.map(|expires| expires.since(now))
     }
 
-    /// Whether it is alive at `now`, and still has `min_life` ahead of it.
+    /// Whether the answer is alive at `now`, with at least `min_life` left.
     #[must_use]
     pub fn is_good_for(&self, min_life: Duration, now: Timestamp) -> bool {
         self.expires.is_none_or(|expires| now < expires && now + min_life <= expires)

@@ -1,16 +1,16 @@
 //! How long to wait before trying again: `min(base * 2^retry, cap) + jitter`.
 //!
-//! The jitter is a hash of the order and its attempt, not a roll of dice: every node computes the same moment,
-//! and no test needs a seed for it.
+//! The jitter is a hash of the order and its attempt, not a random number. So every node computes the same moment,
+//! and no test needs a seed.
 
 use crate::time::millis;
 use core::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jitter {
-    /// Added to the wait, uniform from zero up to this.
+    /// The jitter is added to the wait, uniform from zero up to this.
     UpTo(Duration),
-    /// The wait itself is uniform, from zero up to what it would have been.
+    /// The whole wait is random: uniform from zero up to the wait without jitter.
     Full,
 }
 
@@ -34,7 +34,7 @@ impl Backoff {
     }
 }
 
-/// A number in `0..=most`, evenly spread over all grains.
+/// A number in `0..=most`, with a uniform distribution over all grains.
 fn spread(grain: u64, most: u64) -> u64 {
     // The finaliser of SplitMix64: neighbours come out unrelated.
     let mut z = grain.wrapping_add(0x9e37_79b9_7f4a_7c15);

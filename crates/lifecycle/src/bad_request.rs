@@ -1,5 +1,5 @@
-//! What can be wrong with what a caller typed. Each says which field, what is wrong with it and what to do; none
-//! repeats a value, which may be a secret.
+//! The errors in a caller's request. Each names the field, what is wrong and what to do. None repeats a value, which
+//! may be a secret.
 
 use crate::terms::{
     IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, TENANT_BYTES_MAX,
@@ -58,17 +58,17 @@ pub enum BadRequest {
         name: String,
         meant: String,
     },
-    /// A parameter that makes it an order of another kind, or of two.
+    /// This parameter makes the order one of another kind, or of two kinds.
     OtherKind {
         kind: String,
         name: String,
     },
-    /// A version that is none of those that there are.
+    /// The requested version does not exist.
     NoSuchVersion {
         name: String,
         known: String,
     },
-    /// Two names of one parameter, with different values.
+    /// Two names of one parameter have different values.
     ContradictoryNames {
         one: String,
         other: String,
@@ -199,7 +199,7 @@ impl fmt::Display for BadRequest {
     }
 }
 
-/// A name that came from outside, made harmless and short.
+/// A name from a request, with control characters escaped, and cut short.
 struct HarmlessText<'a>(&'a str);
 
 impl fmt::Display for HarmlessText<'_> {

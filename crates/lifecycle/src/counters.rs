@@ -1,5 +1,5 @@
-//! What a step adds to the usage. A store adds it up in the same commit as the step itself, so that the usage
-//! can be neither ahead of the orders nor behind them.
+//! What a step adds to the usage. A store writes it in the same commit as the step itself, so the usage always agrees
+//! with the orders.
 
 use crate::answer::{Money, PriceSum};
 use core::ops::AddAssign;
@@ -10,17 +10,17 @@ macro_rules! counters {
         pub struct Counters { $($(#[doc = $words])+ pub $field: u64),* }
 
         impl Counters {
-            /// Every line of the usage with its name, in a fixed order.
+            /// The name of every counter, in a fixed order.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            /// What each of them counts, in words, in the same order.
+            /// What each counter counts, in words, in the order of `NAMES`.
             pub const WORDS: &'static [&'static str] = &[$(concat!($($words),+)),*];
 
             pub fn lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
 
-            /// The line with this name, to be read from a record or a row.
+            /// The counter of this name, to be filled from a record or a row.
             pub fn line_mut(&mut self, name: &str) -> Option<&mut u64> {
                 match name { $(stringify!($field) => Some(&mut self.$field),)* _ => None }
             }
@@ -98,14 +98,14 @@ counters! {
 }
 
 impl Counters {
-    /// What was spent: on answers, and on attempts that came to none and were charged all the same.
+    /// What was spent on answers, and on charged attempts without an answer.
     #[must_use]
     pub const fn spent(&self) -> PriceSum {
         PriceSum { sum: Money(self.cost_micros), unpriced: self.unpriced.saturating_sub(self.priced_late) }
     }
 
-    /// What was spent, as far as anything is known of it. While the only attempts that were taken are still worked
-    /// on, their price is not known, and it is not 0.
+    /// What was spent, as far as it is known. `None` while the only accepted attempts are still open: their price is
+    /// not known yet, which is not 0.
     #[must_use]
     pub fn spent_known(&self) -> Option<Money> {
         let spent = self.spent();
@@ -114,7 +114,7 @@ impl Counters {
         spent.known().filter(|sum| *sum != Money(0) || !is_worked_on)
     }
 
-    /// What the wasted ones of them cost.
+    /// The cost of the wasted answers.
     #[must_use]
     pub const fn wasted_cost(&self) -> PriceSum {
         PriceSum { sum: Money(self.wasted_micros), unpriced: self.wasted_unpriced }

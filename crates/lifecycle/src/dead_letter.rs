@@ -1,5 +1,5 @@
 //! A dead letter, for the operator who decides about it: its cause, its age, its cost, and what a replay would do.
-//! Nothing here decides: the life cycle itself says what a replay does.
+//! This module decides nothing: the life cycle itself says what a replay does.
 
 use crate::answer::{Money, PriceSum};
 use crate::event::Event;
@@ -13,17 +13,17 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::fmt;
 
-/// Why something waits for a person, in one word.
+/// Why a dead letter needs an operator, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeadLetterCause {
     RetriesSpent,
     Deadline,
     Doubt,
-    /// The order has ended, and a webhook never accepted the call about it.
+    /// The order has ended, and a webhook never accepted its delivery.
     Undelivered,
-    /// The record is there and cannot be understood.
+    /// The record exists and cannot be read.
     Unreadable,
-    /// The store forgot the order, or the last steps of it.
+    /// The store forgot the order, or its last steps.
     StoreForgot,
 }
 
@@ -55,10 +55,10 @@ impl DeadLetterCause {
     }
 }
 
-/// What a replay would do, as things stand.
+/// What a replay would do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnReplay {
-    /// The webhooks that failed are called again; nothing is bought.
+    /// A replay calls the failed webhooks again and buys nothing.
     TellsAgain,
     /// A replay resumes a task that is paid for.
     GoesOn,
@@ -69,7 +69,7 @@ pub enum OnReplay {
     /// A replay buys, although an earlier attempt may have been paid for.
     MayPayTwice,
     Pays,
-    /// Nothing: its site may not be automated any more.
+    /// A replay would do nothing: the order's site may not be automated any more.
     NotAllowed,
 }
 
@@ -86,7 +86,7 @@ impl OnReplay {
         }
     }
 
-    /// Whether it may cost the price of an answer.
+    /// Whether a replay may cost the price of an answer.
     #[must_use]
     pub const fn may_pay(self) -> bool {
         matches!(self, Self::GoesOn | Self::WaitsFirst { .. } | Self::MayPayTwice | Self::Pays)
@@ -112,19 +112,19 @@ impl fmt::Display for OnReplay {
     }
 }
 
-/// What a person wants to know first.
+/// What an operator needs to know first about a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub cause: DeadLetterCause,
     /// Why it is a dead letter, in words.
     pub why: String,
     pub since: Timestamp,
-    /// What its answers have cost so far.
+    /// What the order's answers have cost so far.
     pub spent: PriceSum,
 }
 
 impl Order {
-    /// What was paid for answers that were bought for this order, in all lives that it remembers.
+    /// What was paid for answers that were bought for this order, in all remembered lives.
     #[must_use]
     pub fn spent(&self) -> PriceSum {
         let mut spent = PriceSum::default();
@@ -136,8 +136,8 @@ impl Order {
         spent
     }
 
-    /// What is known of the cost, for the caller of this order: what its answer cost, also when that has expired.
-    /// Without an answer it is what was [spent](Self::spent), once the order is over; `None` while it is open.
+    /// The known cost, for the caller of this order: what its answer cost, even if that has expired. Without an
+    /// answer, it is what was [spent](Self::spent) once the order is over; `None` while it is open.
     #[must_use]
     pub fn cost(&self) -> Option<PriceSum> {
         let of = |cost: Option<Money>| {
@@ -208,7 +208,7 @@ impl Order {
         )
     }
 
-    /// What a replay would do now; nothing, if there is nothing to replay.
+    /// What a replay would do now; `None` if the order cannot be replayed.
     #[must_use]
     pub fn on_replay(&self, now: Timestamp, policy: &Policy) -> Option<OnReplay> {
         let Decision::Advance(advance) = transition(self, Event::Replayed, now, policy) else { return None };
@@ -227,9 +227,9 @@ impl Order {
 }
 
 impl Order {
-    /// This dead letter, as it is taken from a file into a store that has not counted anything of it. `site` and `price`
-    /// are what this node finds them to be. What an attempt is to cost whose answer may still come is not known yet:
-    /// usage counts it here when it comes. What is over stays as the file has it, and is counted nowhere.
+    /// This dead letter, as it is imported from a file into a store that has not counted it. `site` and `price` are
+    /// computed by this node. The cost of an attempt that may still bring an answer is not known yet: usage counts it
+    /// when the answer comes. Finished attempts stay as in the file, and are not counted.
     #[must_use]
     pub fn imported(mut self, site: String, price: Option<Money>) -> Self {
         let terms = Arc::make_mut(&mut self.terms);
@@ -244,7 +244,7 @@ impl Order {
     }
 }
 
-/// Which dead letters are meant. An absent field matches all.
+/// Which dead letters a command applies to. An absent field matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLetterFilter {
     pub cause: Option<DeadLetterCause>,
@@ -252,14 +252,14 @@ pub struct DeadLetterFilter {
     /// The [site](crate::Terms::site).
     pub site: Option<String>,
     pub tenant: Option<String>,
-    /// Dead since before this moment.
+    /// Only dead letters that died before this moment.
     pub before: Option<Timestamp>,
-    /// Dead since this moment, or later.
+    /// Only dead letters that died at this moment or later.
     pub since: Option<Timestamp>,
 }
 
 impl DeadLetterFilter {
-    /// Whether this order is a dead letter that is meant.
+    /// Whether this order is a dead letter that the filter matches.
     #[must_use]
     pub fn fits(&self, order: &Order) -> bool {
         let terms = &order.terms;
@@ -275,7 +275,7 @@ impl DeadLetterFilter {
             })
     }
 
-    /// Whether the filter matches a record that cannot be read: of such a record nothing else is known.
+    /// Whether the filter matches a record that cannot be read. Nothing else is known of such a record.
     #[must_use]
     pub fn fits_unreadable(&self) -> bool {
         let Self { cause, kind, site, tenant, before, since } = self;

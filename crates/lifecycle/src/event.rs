@@ -1,5 +1,5 @@
-//! What can happen to an order, and what a decision asks the engine to do. A past participle is an event, an
-//! imperative an effect.
+//! What can happen to an order, and what a decision asks the engine to do. The name of an event is a past participle,
+//! and the name of an effect an imperative.
 
 use crate::answer::{Answer, ProviderAnswer};
 use crate::fault::{Evidence, Fault};
@@ -11,16 +11,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// What became of a submit. There is no `Result`: the adapter must say whether the provider certainly did not take the
-/// task (`Rejected`) or may have taken it (`InDoubt`). Money depends on that one decision, so a [`Fault`] has no class
-/// for a doubt: an adapter cannot call a doubt a rejection.
+/// The outcome of a submit. There is no `Result`: the adapter must say whether the provider certainly did not take
+/// the task (`Rejected`) or may have taken it (`InDoubt`). Money depends on this decision. A [`Fault`] has no class
+/// for "in doubt", so an adapter cannot report it as a rejection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitOutcome {
-    /// Taken; the provider's name for the task.
+    /// The provider took the task. Holds the provider's task id.
     Accepted { task: String },
-    /// Taken and solved in the same breath.
+    /// The provider took the task and sent the answer at once.
     Answered(ProviderAnswer),
-    /// Certainly not taken, and why.
+    /// The provider certainly did not take the task. Holds the reason.
     Rejected(Fault),
     /// The provider may have taken the task. Holds what was seen of the call.
     InDoubt(Evidence),
@@ -31,53 +31,54 @@ pub enum PollOutcome {
     Pending,
     Answered(ProviderAnswer),
     Faulted(Fault),
-    /// The question or the reply was lost, or the reply could not be read. Harmless: the task is still there.
+    /// The poll or its reply was lost, or the reply could not be read. Nothing is lost: the provider still has the
+    /// task.
     NoReply,
 }
 
-/// What became of a report.
+/// The outcome of a report to the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportOutcome {
-    /// Counted, now or before.
+    /// The provider has counted the report, now or before.
     Accepted,
     /// The provider will never accept this report. Holds the provider's code.
     Refused { code: String },
-    /// The report or the reply to it was lost. The report may be repeated without harm.
+    /// The report or the reply to it was lost. Sending it again is safe.
     NoReply,
 }
 
-/// What became of a call to a webhook.
+/// The outcome of a call to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     Delivered,
-    /// The webhook did not accept the call; what was observed, for people to read.
+    /// The webhook did not accept the call. Holds what was observed, for an operator.
     NotDelivered {
         why: String,
     },
 }
 
-/// What a callback says.
+/// The content of a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallbackResult {
     Answered(ProviderAnswer),
     Faulted(Fault),
 }
 
-/// A time in which a callback may have come and got no answer from us, so that the provider had to repeat it.
+/// A time in which a callback may have got no reply from us, so that the provider had to repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outage {
     pub from: Timestamp,
     pub to: Timestamp,
 }
 
-/// When a callback arrived, and every known time before that in which callbacks could not arrive.
+/// When a callback arrived, and all earlier times in which callbacks are known to have been lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub at: Timestamp,
     pub outages: Vec<Outage>,
 }
 
-/// Which way an answer came.
+/// How an answer came to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     Submit,
@@ -85,7 +86,7 @@ pub enum Via {
     Poll,
 }
 
-/// Whether a submit may go to the provider now. The engine decides this, and the order obeys.
+/// Whether a submit may go to the provider now. The engine decides this, and the life cycle follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// The submit may go out now.
@@ -95,8 +96,8 @@ pub enum Gate {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The order's timer fired. `stamp` is new each time: after a commit with a lost reply it shows which write
-    /// stands.
+    /// The order's timer fired. `stamp` is new each time. If the reply to a commit is lost, the stamp shows which
+    /// write the store has.
     Woken {
         stamp: u64,
         gate: Gate,
@@ -111,47 +112,47 @@ pub enum Event {
         asked: Timestamp,
         outcome: PollOutcome,
     },
-    /// A genuine callback has come. It may bring the provider's task id.
+    /// A genuine callback has come. It may contain the provider's task id.
     CalledBack {
         attempt: u32,
         task: Option<String>,
         word: CallbackResult,
-        /// `None`: the arrival time is not known, so only what was known before it counts.
+        /// `None` if the arrival time is not known. Then only evidence from before it counts.
         receipt: Option<Receipt>,
     },
-    /// The spare answer of this attempt now stands in the stock, as an order of its own.
+    /// The surplus answer of this attempt is now in stock, as an order of its own.
     Stocked {
         attempt: u32,
     },
-    /// An answer from the stock was taken in the [name](crate::Order::claimant) of this order, before anything was
-    /// bought for it; and the attempt that it came of.
+    /// The order got an answer from stock under its [claimant](crate::Order::claimant), before anything was bought
+    /// for it. Holds the attempt that brought the answer.
     ServedFromStock {
         by: Key,
         from: Key,
         answer: Answer,
         attempt: Box<Attempt>,
     },
-    /// The order that took the answer no longer needs it.
+    /// The order that claimed the answer from stock does not need it any more.
     Returned {
         by: Key,
     },
-    /// A caller claims the answer for itself alone.
+    /// A caller claims the answer, which then goes to no other.
     Claimed {
         by: Key,
         min_life: Duration,
     },
     Cancelled,
-    /// A person replays a dead letter.
+    /// An operator replays a dead letter.
     Replayed,
-    /// A person drops a dead letter.
+    /// An operator drops a dead letter.
     Dropped,
-    /// A person adds a note to the order.
+    /// An operator adds a note to the order.
     Noted {
         text: String,
     },
     /// An operator has fixed the provider's account.
     Released,
-    /// A caller says whether the answer was any good.
+    /// A caller reports whether the answer was good.
     Reported {
         is_good: bool,
     },
@@ -168,21 +169,22 @@ pub enum Event {
         webhook: u32,
         outcome: DeliveryOutcome,
     },
-    /// The store forgot this order, and a node puts it back as it remembers it. Other nodes may remember
-    /// more: nothing is submitted before `others_by`.
+    /// The store forgot this order, and a node puts it back. Other nodes may remember later steps, so nothing is
+    /// submitted before `others_by`.
     PutBack {
         others_by: Timestamp,
     },
     /// The store has lost the last steps of this order, and no node remembers them.
     Lost,
-    /// The store forgot an earlier record of the same order, made at `born`, and these are its attempts.
+    /// The store forgot an earlier record of this order, made at `born`. These are the attempts of that record.
     Recalled {
         born: Timestamp,
         attempts: Vec<Attempt>,
     },
 }
 
-/// What to do once the next order is committed. All effects but `Submit` may be repeated at will.
+/// What the engine must do after the next order is committed. All effects except `Submit` may be repeated at any
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     Submit { attempt: u32 },

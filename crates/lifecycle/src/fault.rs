@@ -1,4 +1,4 @@
-//! Why an attempt or a poll gave no answer, and what each class of reason leads to. The table is data.
+//! Why an attempt or a poll gave no answer, and what each class of fault leads to. The rules are a table.
 
 use alloc::string::String;
 use core::fmt;
@@ -62,8 +62,8 @@ impl FaultClass {
     }
 }
 
-/// What the table has a rule for: a fault of each class, and an attempt in doubt. A doubt is no fault, because the
-/// provider may have taken the task.
+/// What the table has a rule for: a fault of each class, and an attempt in doubt. An attempt in doubt is no fault,
+/// because the provider may have taken the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Signal {
     Fault(FaultClass),
@@ -112,7 +112,7 @@ impl From<FaultClass> for Signal {
     }
 }
 
-/// The longest code that is kept; a provider that answers with a page of HTML does not fill our records.
+/// The longest code that is kept, so that a provider that replies with a page of HTML does not fill our records.
 pub const CODE_BYTES_MAX: usize = 200;
 
 /// The longest text of a provider's reply that is kept.
@@ -121,9 +121,9 @@ pub const TEXT_BYTES_MAX: usize = 400;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub class: FaultClass,
-    /// The provider's own word for it, as far as it is worth keeping.
+    /// The provider's own code for the fault, cut short.
     pub code: String,
-    /// The provider's whole text as it came, if it is more than the code. It is cut short, and has no secrets.
+    /// The provider's whole text, if it is more than the code. It is cut short, and contains no secrets.
     pub text: String,
 }
 
@@ -133,7 +133,7 @@ impl Fault {
         Self { class, code: cut(code.into(), CODE_BYTES_MAX), text: String::new() }
     }
 
-    /// Adds the provider's own text. The adapter has removed every secret from it.
+    /// Adds the provider's own text. The adapter must have removed every secret from it.
     #[must_use]
     pub fn with_text(mut self, text: &str) -> Self {
         if text.trim() != self.code {
@@ -143,12 +143,12 @@ impl Fault {
     }
 }
 
-/// What was seen of a submit that the provider may have taken; empty if nothing was, as after a crash of ours.
+/// What was observed of a submit that the provider may have taken; empty if nothing was, for example after a crash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// In short: `HTTP 502`, or why the connection ended.
+    /// A short summary: `HTTP 502`, or why the connection ended.
     pub summary: String,
-    /// The reply as it came, where that is more; cut short, and without secrets.
+    /// The reply, if it is more than the summary. It is cut short, and contains no secrets.
     pub text: String,
 }
 
@@ -158,7 +158,7 @@ impl Evidence {
         Self { summary: cut(summary.into(), CODE_BYTES_MAX), text: String::new() }
     }
 
-    /// With the reply as it came. The adapter has taken every secret out of it.
+    /// Adds the reply as it came. The adapter must have removed every secret from it.
     #[must_use]
     pub fn with_text(mut self, text: &str) -> Self {
         if text.trim() != self.summary {
@@ -181,35 +181,35 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What becomes of an order that meets a fault.
+/// What an order does after a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// Try again after a pause that grows.
     BackOff,
-    /// Submit again at once: the provider has room, the task was just bad luck.
+    /// Submit again at once: the provider has room, and the failure was chance.
     AtOnce,
     /// Keep the order until an operator has fixed the account, or until its deadline.
     Hold,
-    /// Tell the caller; it will never work.
+    /// Fail the order and report to the caller: another try would not help.
     Tell,
 }
 
-/// What a fault means for all other orders at the same provider.
+/// What a fault means for all other orders of the same provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     Nothing,
-    /// Slow every submit down.
+    /// Slow down all submits.
     Slow,
-    /// Count towards opening the circuit.
+    /// Count towards tripping the circuit breaker.
     Trip,
-    /// No submit at all until a person says so.
+    /// Stop all submits until an operator releases the account.
     Pause,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultRule {
     pub remedy: Remedy,
-    /// How often one life of an order may be tried again because of this class; `None`: until its deadline.
+    /// How often one life of an order may retry because of this class; `None` means until its deadline.
     pub limit: Option<u8>,
     pub provider: Reaction,
 }
@@ -238,8 +238,8 @@ impl FaultTable {
         FaultRule { remedy: Remedy::BackOff, limit: Some(2), provider: Reaction::Slow },
     ]);
 
-    /// As [`Self::STANDARD`], but what costs nothing and says nothing about the order is tried until its deadline:
-    /// the provider has no room, or cannot be reached.
+    /// As [`Self::STANDARD`], but without a limit for faults that cost nothing and do not depend on the order (busy,
+    /// unreachable): these are retried until the order's deadline.
     pub const PATIENT: Self = {
         let mut table = Self::STANDARD;
         table.0[Signal::Fault(FaultClass::Busy).index()].limit = None;

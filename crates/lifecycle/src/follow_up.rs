@@ -1,22 +1,22 @@
-//! What is left to do when an order has ended: calls to webhooks, and reports to the provider whether its answer was
-//! good. Both are on record before they are carried out. Both have a timer of their own, so a crash makes them late,
-//! never lost.
+//! The work that is left when an order has ended: calls to webhooks, and reports to the provider whether its answer
+//! was good. Each is on record before it is carried out, and has a timer of its own. So a crash can delay it, but not
+//! lose it.
 
 use crate::time::Timestamp;
 use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
 
-/// How many may wait to be called about one order.
+/// The most webhooks that one order may have waiting.
 pub const WEBHOOKS_MAX: usize = 16;
 pub const WEBHOOK_URL_BYTES_MAX: usize = 2048;
 /// The longest text that is kept about a webhook that did not accept its call.
 pub const WHY_BYTES_MAX: usize = 200;
 
-/// How long one try may stay unreported before it is made again.
+/// How long one try may have no result before it is repeated.
 pub const FOLLOW_UP_WAIT: Duration = Duration::from_secs(30);
 
-/// The pauses between two tries to tell a listener. When they are used up, a person must look.
+/// The pauses between two tries to call a webhook. When they are used up, the delivery becomes a dead letter.
 pub const WEBHOOK_PAUSES: [Duration; 6] = [
     Duration::from_secs(2),
     Duration::from_secs(10),
@@ -26,7 +26,7 @@ pub const WEBHOOK_PAUSES: [Duration; 6] = [
     Duration::from_secs(2 * 3600),
 ];
 
-/// The pauses between two tries to report. Providers count no report that comes more than a quarter of an hour late.
+/// The pauses between two tries to send a report. Providers do not count a report that is more than 15 minutes late.
 pub const REPORT_PAUSES: [Duration; 6] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
@@ -36,19 +36,19 @@ pub const REPORT_PAUSES: [Duration; 6] = [
     Duration::from_secs(5 * 60),
 ];
 
-/// A caller's address, to be called when the order has ended.
+/// An address of a caller, which is called when the order has ended.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
     /// Unique among all webhooks that the order ever had.
     pub number: u32,
     pub url: String,
-    /// In which form the call is written. The sender of webhooks gives it a meaning.
+    /// The format of the call. The sender of webhooks interprets it.
     pub dialect: String,
     pub state: DeliveryState,
 }
 
 impl fmt::Debug for Webhook {
-    /// People put secrets into such addresses.
+    /// Leaves out the address: callers put secrets into webhook addresses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Webhook({}, {}, {:?})", self.number, self.dialect, self.state)
     }
@@ -56,9 +56,9 @@ impl fmt::Debug for Webhook {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
-    /// To be called at `at`, or as soon after as the order has ended.
+    /// The webhook must be called at `at`, or as soon after that as the order has ended.
     Owed { at: Timestamp, tries: u8 },
-    /// The webhook never accepted the call: a dead letter of its own.
+    /// The webhook never accepted the call. It is a dead letter of its own.
     Dead { at: Timestamp, why: String },
 }
 
@@ -70,7 +70,7 @@ pub struct Report {
     pub state: ReportState,
 }
 
-/// Whether the provider knows of it.
+/// Whether the provider has the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportState {
     Owed {
@@ -78,7 +78,7 @@ pub enum ReportState {
         tries: u8,
     },
     Passed,
-    /// The provider does not count it, and will not.
+    /// The provider does not count the report, and never will.
     Refused {
         code: String,
     },

@@ -1,5 +1,5 @@
-//! What makes two placements one order: a 256-bit digest of what identifies the answer. Every part is written
-//! with its length in front of it, so that no two different orders collide by how their parts are joined.
+//! What makes two placements one order: a 256-bit digest of what identifies the answer. The length of every part is
+//! written before it, so that different parts never give the same joined text.
 
 use crate::terms::Slot;
 use crate::time::{Timestamp, millis};
@@ -8,11 +8,11 @@ use core::fmt;
 use core::time::Duration;
 use sha2::{Digest, Sha256};
 
-/// Names one order, on every node and in every store.
+/// The key of one order, equal on every node and in every store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub [u8; 32]);
 
-/// The first 52 bits of a key: what fits into the decimal ids that clients accept. Two keys may share them, about
+/// The first 52 bits of a key: as many as fit into the decimal ids that clients accept. Two keys share them about
 /// once in a million sets of a hundred thousand orders. A reader that finds two keys must use neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHead(u64);
@@ -30,7 +30,7 @@ impl KeyHead {
         self.0
     }
 
-    /// The last key before all that begin with these bits, if there is one.
+    /// The last key before all keys that begin with these bits, if there is one.
     #[must_use]
     pub fn before(self) -> Option<Key> {
         let bits = self.0.checked_sub(1)? << (64 - Self::BITS) | 0xfff;
@@ -40,8 +40,8 @@ impl KeyHead {
     }
 }
 
-/// Names what an answer is good for: all orders of one target can use each other's answers. An answer without
-/// an owner stands in the stock of its target.
+/// A target: what an answer is good for. All orders of one target can use each other's answers. An answer without an
+/// owner is in the stock of its target.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target(pub [u8; 32]);
 
@@ -67,8 +67,8 @@ impl fmt::Display for KeyError {
 impl core::error::Error for KeyError {}
 
 impl Key {
-    /// The key of an order for `target` at this moment, whose answer must have `min_life` left. `window` splits time,
-    /// so that no order is older than it.
+    /// The key of a shared order for `target` at this moment, whose answer must have `min_life` left. `window` splits
+    /// time, so that no order is older than one window.
     #[must_use]
     pub fn shared(target: &Target, min_life: Duration, window: Option<Duration>, now: Timestamp) -> Self {
         let slot = window.map_or(0, |window| (now.as_millis() / millis(window).max(1)).saturating_add(1));
@@ -78,13 +78,13 @@ impl Key {
         Self(digester.finish())
     }
 
-    /// The key of one placement that is never shared; `nonce` must be new each time.
+    /// The key of one exclusive placement. `nonce` must be new each time.
     #[must_use]
     pub fn exclusive(target: &Target, nonce: u128) -> Self {
         Self(Digester::new("quittance/exclusive/1").part(&target.0).part(&nonce.to_le_bytes()).finish())
     }
 
-    /// The key that the caller chose, within the caller's own tenant.
+    /// The key of an order with an idempotency key, within the caller's own tenant.
     #[must_use]
     pub fn chosen(tenant: &str, idempotency_key: &str) -> Self {
         let digester = Digester::new("quittance/chosen/1").part(tenant.as_bytes());
@@ -98,7 +98,7 @@ impl Key {
         Self(digester.number(slot.number.into()).number(slot.generation).finish())
     }
 
-    /// This key under a secret, so that a reader of it cannot try out what it stands for.
+    /// This key hashed with a secret, so that a reader cannot guess the values behind it.
     #[must_use]
     pub fn hidden(self, secret: Option<&[u8; 32]>) -> Self {
         Self(hidden("quittance/key/1", self.0, secret))
@@ -112,15 +112,16 @@ impl Key {
         Self(digester.number(life.into()).number(attempts.into()).finish())
     }
 
-    /// The key under which the spare answer of an attempt stands in the stock: the same however often it is put there.
+    /// The key of the order that holds the surplus answer of an attempt in stock. It does not change if the answer is
+    /// stocked again.
     #[must_use]
     pub fn surplus(&self, born: Timestamp, attempt: u32) -> Self {
         let digester = Digester::new("quittance/spare/1").part(&self.0);
         Self(digester.number(born.as_millis()).number(attempt.into()).finish())
     }
 
-    /// The key of the order that takes the place of the one under this key, and of the one that did so before it, if
-    /// any.
+    /// The key of the order that follows the one under this key. `before` is the order that followed it until now, if
+    /// there was one.
     #[must_use]
     pub fn follower(&self, born: Timestamp, life: u32, before: Option<&Self>) -> Self {
         let digester = Digester::new("quittance/follower/1").part(&self.0).number(born.as_millis());
@@ -153,14 +154,14 @@ impl Key {
         Ok(Self(bytes))
     }
 
-    /// Eight bytes that differ from order to order, for jitter.
+    /// Eight bytes that differ between orders, for jitter.
     #[must_use]
     pub const fn grain(&self) -> u64 {
         let b = &self.0;
         u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
     }
 
-    /// The first characters of the key: enough for people to distinguish orders.
+    /// The first characters of the key, enough to distinguish orders on a screen.
     #[must_use]
     pub fn short(&self) -> String {
         alloc::format!("{self}")[..12].into()
@@ -168,7 +169,7 @@ impl Key {
 }
 
 impl Target {
-    /// This target under a secret, so that a reader of it cannot try out what it stands for.
+    /// This target hashed with a secret, so that a reader cannot guess the values behind it.
     #[must_use]
     pub fn hidden(self, secret: Option<&[u8; 32]>) -> Self {
         Self(hidden("quittance/hidden-target/1", self.0, secret))
@@ -214,7 +215,7 @@ impl fmt::Debug for Target {
     }
 }
 
-/// SHA-256 over parts, each with its length in front.
+/// SHA-256 over parts, each with its length before it.
 pub(crate) struct Digester(Sha256);
 
 impl Digester {

@@ -1,5 +1,5 @@
-//! What a kind of order is made of: its parameters, which of them identify the answer, and how long the answer
-//! lives. The kinds themselves are data, kept elsewhere; to this crate their names mean nothing.
+//! What describes a kind of order: its parameters, which of them identify the answer, and how long the answer lives.
+//! The kinds themselves are data in another crate. To this crate their names mean nothing.
 
 use crate::policy::Pace;
 use alloc::borrow::Cow;
@@ -13,9 +13,9 @@ pub enum Shape {
     PageAddress,
     /// An address or a host of the vendor: a script, a challenge, an API. It is not the page.
     VendorAddress,
-    /// A document or a picture that travels as text, in base64.
+    /// A document or an image as text, in base64.
     Document,
-    /// The bytes of a picture, a sound or another file, within these bounds.
+    /// The bytes of an image, a sound or another file, within these size limits.
     File {
         bytes_min: usize,
         bytes_max: usize,
@@ -27,7 +27,7 @@ pub struct Field {
     pub name: &'static str,
     pub shape: Shape,
     pub required: bool,
-    /// Other fields, any of which may replace this one where it is required.
+    /// Other fields, any of which may replace this one if it is required.
     pub substitutes: &'static [&'static str],
     /// Whether two orders with different values of this parameter need different answers.
     pub identifies: bool,
@@ -36,30 +36,29 @@ pub struct Field {
     pub default: Option<&'static str>,
 }
 
-/// How the identity of an answer follows from the parameters.
+/// How the parameters determine the identity of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// The values of the fields that are marked as identifying.
+    /// The values of the fields that are marked with `identifies`.
     Fields,
-    /// Everything, except what is on the list of things that do not matter.
+    /// All parameters, except those that are listed as immaterial.
     Everything,
 }
 
-/// What the check of hosts has to know about a kind.
+/// What the check of hosts needs to know about a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostRules {
-    /// Whether the kind is described. One that is not is taken only where the operator allows it.
+    /// Whether the kind is described. An undescribed kind is accepted only if the operator allows it.
     pub is_described: bool,
-    /// The hosts that a [vendor address](Shape::VendorAddress) may name beside those that the operator lists, as
-    /// patterns.
+    /// The hosts that a [vendor address](Shape::VendorAddress) may name, as patterns. The operator may list more.
     pub vendors: &'static [&'static str],
-    /// Beginnings of vendor addresses on hosts that serve others as well: what is below one of them is the vendor's.
+    /// Prefixes of vendor addresses on hosts that also serve others. An address with such a prefix is the vendor's.
     pub scripts: &'static [&'static str],
-    /// Parameters that an order of any kind may have, and what they are.
+    /// The roles of parameters that an order of any kind may have.
     pub roles: &'static [(&'static str, Role)],
-    /// What parameters of these names are where the kind knows them, if that is not what their shape says.
+    /// The roles of parameters in kinds that know them, if the role does not follow from the shape.
     pub known: &'static [(&'static str, Role)],
-    /// Names of fields that stand beside the parameters: no parameter may have one of these names.
+    /// Names of control fields, which no parameter may have.
     pub control: &'static [&'static str],
 }
 
@@ -68,7 +67,7 @@ impl HostRules {
         Self { is_described: true, vendors: &[], scripts: &[], roles: &[], known: &[], control: &[] };
 }
 
-/// What a parameter is to the check of hosts.
+/// The role of a parameter in the check of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Page,
@@ -77,19 +76,19 @@ pub enum Role {
     Proxy,
     /// One of these words, in any case.
     Choice(&'static [&'static str]),
-    /// A value that identifies the answer: a token, an option, a number. It may have dots, and has no reason
-    /// to name a host.
+    /// A value that identifies the answer: a token, an option, a number. It may have dots, but should not name a
+    /// host.
     Key,
-    /// A word that the site has chosen, for example an action. The rules are those of [`Key`](Role::Key), but
-    /// one word with dots may look like a host, because no provider fetches it.
+    /// A word that the site has chosen, for example an action. The rules are those of [`Key`](Role::Key), but one
+    /// word with dots may look like a host, because no provider fetches it.
     Word,
-    /// A long token that is handed on to the vendor and has dots and slashes by its nature.
+    /// A long token that is sent on to the vendor, and that usually has dots and slashes.
     Token,
-    /// A page of HTML, plain or in base64, that stood at the page of the order. It links to where it likes, and must
-    /// not say that it is another page.
+    /// A page of HTML, plain or in base64, from the page of the order. Its links may go anywhere, but it must not
+    /// claim to be another page.
     Html,
-    /// Prose that no provider reads as a page: a hint for the solver, the name of a browser. It may speak of hosts,
-    /// and holds no address.
+    /// Text that no provider reads as a page: a hint for the solver, the name of a browser. It may mention hosts, but
+    /// must not contain an address.
     Plain,
     /// The text of a script that the page loads. The rules are those of [`Plain`](Role::Plain), but it may
     /// name XML namespaces.
@@ -105,23 +104,23 @@ pub struct Kind {
     pub identity: Identity,
     /// Parameters that never change the answer: how to reply, who sold the client, and the like.
     pub immaterial: &'static [&'static str],
-    /// Parameters that say through which address the site is visited.
+    /// Parameters that set the address from which the site is visited.
     pub address_fields: &'static [&'static str],
-    /// Whether the answer only works from the address that it was solved from: the proxy then always counts.
+    /// Whether an answer works only from the address from which it was solved. Then the proxy always counts.
     pub bound_to_address: bool,
-    /// How long an answer lives, from when it was solved; `None` for ever.
+    /// How long an answer lives after its solve; `None` for ever.
     pub life: Option<Duration>,
-    /// How much life a reused answer, cached or from the stock, has left when it is handed out.
+    /// How much life a reused answer, cached or from stock, must have left when it is handed out.
     pub margin: Duration,
-    /// Whether the site takes an answer once only.
+    /// Whether the site accepts an answer only once.
     pub single_use: bool,
-    /// How long answers take, until we have seen for ourselves.
+    /// How long answers usually take, until there are measurements.
     pub pace: Pace,
     pub hosts: HostRules,
 }
 
 impl Kind {
-    /// What a parameter of this name is in an order of this kind.
+    /// The role of a parameter of this name in an order of this kind.
     #[must_use]
     pub fn role(&self, name: &str) -> Role {
         if let Some((_, role)) = self.hosts.roles.iter().find(|(known, _)| *known == name) {

@@ -1,8 +1,8 @@
 //! The life of an order, as a pure function: events in, effects out.
 //!
-//! Nothing here reads a clock, rolls dice, does I/O or knows what a captcha is; whatever a decision needs
-//! comes in with the event. Start with [`transition`](transition::transition): it is the only place in
-//! Quittance where a decision about money is made.
+//! Nothing here reads a clock, draws random numbers, does I/O or knows what a captcha is. An event carries all that
+//! its decision needs. Start with [`transition`](transition::transition): it is the only place in Quittance that
+//! decides about money.
 #![no_std]
 #![forbid(unsafe_code)]
 

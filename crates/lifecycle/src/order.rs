@@ -1,5 +1,5 @@
-//! One order is one record: what was agreed, where it stands, and every attempt that may still bring an answer.
-//! `due()`, `list_stock()` and `forget_at()` follow from the phase, so a store can index them and know no rule.
+//! One order is one record: its terms, its phase, and every attempt that may still bring an answer. `due()`,
+//! `list_stock()` and `forget_at()` follow from the phase, so a store can index them without knowing the rules.
 
 use crate::answer::{Answer, Money};
 use crate::fault::{Evidence, Fault, Signal};
@@ -17,11 +17,11 @@ use core::time::Duration;
 /// The most bytes of a provider's task id. A longer text is not accepted as an id.
 pub const TASK_BYTES_MAX: usize = 128;
 
-/// How many attempts an order remembers. Only an order that is placed again and again ever makes so many; of
-/// those the finished ones are forgotten first.
+/// How many attempts an order remembers. Only an order that is placed very often makes so many. Over this limit,
+/// finished attempts are removed first.
 pub const ATTEMPTS_KEPT_MAX: usize = 64;
 
-/// Where an order stands. Every phase that waits carries the moment at which waiting ends.
+/// The phase of an order. Every phase that waits holds the moment at which the wait ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// No attempt is under way. The order waits for `until`, then it is submitted.
@@ -83,14 +83,14 @@ pub enum FailCause {
 pub enum DeadCause {
     /// The retries for this fault are used up.
     Spent(Fault),
-    /// The retries for attempts in doubt are used up. Holds what was seen of the last one.
+    /// The retries for attempts in doubt are used up. Holds what was observed of the last one.
     DoubtsSpent(Evidence),
     Deadline,
     /// The deadline was reached before the provider took the task. Holds the last fault, if there was one.
     NotTaken(Option<Fault>),
-    /// It is not known whether it was paid for, and only an operator may decide to pay again.
+    /// It is not known whether the order was paid for, and only an operator may decide to pay again.
     Doubt,
-    /// The store has lost what was written about it last, so what was paid for is not known.
+    /// The store has lost the last steps of the order, so it is not known what was paid for.
     StoreForgot,
 }
 
@@ -126,29 +126,29 @@ impl fmt::Display for DeadCause {
     }
 }
 
-/// How far an attempt has come, as far as we know.
+/// The state of an attempt, as far as we know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It is on record, and the provider has not replied yet.
+    /// The attempt is on record, and the provider has not replied yet.
     Sent,
-    /// The provider has taken it, and the order waits for it.
+    /// The provider has taken the attempt's task, and the order waits for the answer.
     Solving {
         task: String,
     },
-    /// The order does not wait for it any more, but it is paid for: it is polled until it answers or its life
-    /// is over.
+    /// The order does not wait for the attempt any more, but it is paid for. It is polled until it answers or its
+    /// life is over.
     Trailing {
         task: String,
         poll_at: Timestamp,
     },
-    /// The order does not wait for it any more, and it is not polled. An answer may still come by callback.
+    /// The order does not wait for the attempt any more, and it is not polled. An answer may still come by callback.
     /// `counted` is true once a later attempt was made, and the usage counts this one as a possible double.
     GivenUp {
         counted: bool,
     },
     Faulted,
     Answered,
-    /// It was answered when the order did not need it any more. The answer is on its way to the stock.
+    /// The answer came when the order did not need it any more. It is on its way to the stock.
     Surplus {
         answer: Answer,
         since: Timestamp,
@@ -160,37 +160,36 @@ pub enum Progress {
 pub struct Attempt {
     pub number: u32,
     pub sent: Timestamp,
-    /// The earliest moment at which the provider can have solved it.
+    /// The earliest moment at which the provider can have solved the task.
     pub unsolved_at: Timestamp,
-    /// Whether the provider is known to have taken it.
+    /// Whether the provider is known to have taken the task.
     pub accepted: bool,
     pub progress: Progress,
-    /// The provider's task id, once it has answered. A report to the provider needs the id.
+    /// The provider's task id; `None` until it is known. A report to the provider needs the id.
     pub task: Option<String>,
     pub report: Option<Report>,
-    /// The order that it was made for, if its answer came from the stock.
+    /// The order for which the attempt was made, if its answer came from stock.
     pub made_for: Option<Key>,
-    /// What it cost, once it is over. `None` is "not known"; `Some(Money(0))` is "free".
+    /// The cost of the attempt once it is over. `None` is "not known"; `Some(Money(0))` is "free".
     pub cost: Option<Money>,
-    /// When the usage began to count it as an attempt that may have been charged at a price that is not
-    /// known.
+    /// Since when the usage counts the attempt as one that may have been charged at an unknown price.
     pub unpriced_since: Option<Timestamp>,
-    /// Set if the store forgot the record that the attempt was made for: when that record was made, and the
+    /// Set if the store forgot the record for which the attempt was made: when that record was made, and the
     /// attempt's number there. Callbacks use these two values.
     pub former: Option<(Timestamp, u32)>,
-    /// Which address its callback goes to, as a short digest; `None` if it was sent without one, or by a node that
-    /// did not write it down.
+    /// A short digest of the address to which the callback goes; `None` if the attempt was sent without one, or by a
+    /// node that did not store it.
     pub callback_address: Option<u32>,
 }
 
 impl Attempt {
-    /// Whether an answer may still come of it that we have not had.
+    /// Whether the attempt may still bring an answer that we have not had.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(self.progress, Progress::Sent | Progress::Solving { .. } | Progress::Trailing { .. })
     }
 
-    /// Whether it was made for this record of the order, and may have been paid for.
+    /// Whether the attempt was made for this record of the order and may have been paid for.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.former.is_none() && self.made_for.is_none() && self.progress != Progress::Faulted
@@ -216,44 +215,43 @@ impl Attempt {
 pub struct Order {
     pub key: Key,
     pub terms: Arc<Terms>,
-    /// When this record was made. The callback address carries it. So a callback for an earlier, forgotten
-    /// record of the same key is not taken for a callback of this one.
+    /// When this record was made. The callback address contains it, so that a callback for an earlier, forgotten
+    /// record of the same key does not count for this one.
     pub born: Timestamp,
     /// Each placement after the end starts a new life, with fresh retries.
     pub life: u32,
     pub placed: Timestamp,
     pub deadline: Timestamp,
-    /// Whether a caller is entitled to the answer. If not, it goes to the stock.
+    /// Whether a caller is entitled to the answer. Otherwise the answer goes to the stock.
     pub wanted: bool,
-    /// Whether the answer can expire and has not reached a caller yet. If it expires like this, it counts as
-    /// waste.
+    /// Whether the answer can expire and has not reached a caller yet. If it expires now, it counts as waste.
     pub uncollected: bool,
     pub phase: Phase,
     pub attempts: Vec<Attempt>,
     /// The number of the last attempt, of any life.
     pub last_attempt: u32,
-    /// Retries in this life, by fault class. They survive every resubmission.
+    /// Retries in this life, by fault class. They stay when the order is submitted again.
     pub retries: [u8; Signal::ALL.len()],
     /// How often an attempt was made while an earlier one may have been paid for, in all lives.
     pub possible_doubles: u32,
-    /// The webhooks that are to be called when the order has ended.
+    /// The webhooks that must be called when the order has ended.
     pub webhooks: Vec<Webhook>,
     pub last_webhook: u32,
-    /// When a node put this order back after the store had forgotten it, or when it was answered after the store had lost
-    /// its last steps. `None` again once a person has dropped it from the list.
+    /// When a node put this order back after the store had forgotten it, or when it was answered after the store had
+    /// lost its last steps. `None` again once an operator has dropped it from the list.
     pub put_back: Option<Timestamp>,
     /// Whether the store has lost the last steps of this order, so that what was paid for is not known. Until it has an
     /// answer, or an operator replays or drops it, a paid task may be resumed and nothing is submitted.
     pub steps_lost: bool,
-    /// The order to which new placements go while the answer here still belongs to the callers that it was bought
-    /// for, and is too old for others.
+    /// The order that takes new placements while the answer here still belongs to the callers for which it was
+    /// bought, and is too old for others.
     pub followed_by: Option<Key>,
     pub timeline: Timeline,
 }
 
 impl Order {
-    /// This order as it was before an operator dropped it, if `dead_letter` is what it was then. What has
-    /// been learned of its attempts since then stays: money that was spent is not forgotten.
+    /// This order without the operator's drop, if `dead_letter` is its state from before the drop. What was learned
+    /// of its attempts since then stays: money that was spent is not forgotten.
     #[must_use]
     pub fn taken_back(&self, dead_letter: &Self) -> Option<Self> {
         let is_same =
@@ -304,7 +302,7 @@ impl Phase {
         matches!(self, Self::Dead { .. })
     }
 
-    /// Whether the order still waits or works for an answer.
+    /// Whether the order still waits for an answer or works on it.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(
@@ -314,16 +312,15 @@ impl Phase {
     }
 }
 
-/// What an order can give to a caller that asks for it now.
+/// What an order can give now to a caller that requests it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandOut<'a> {
     NotYet,
     /// A good answer, which this caller can have now.
     Answer(&'a Answer),
-    /// A good answer that must be claimed first: it goes to one order only, or this caller is the first to
-    /// get it.
+    /// A good answer that must be claimed first: it goes to one order only, or this caller is the first to get it.
     Claim,
-    /// There was an answer, and it has too little life left.
+    /// The order had an answer, and it has too little life left.
     Expired,
     /// The answer went to another order.
     TakenByAnother,
@@ -335,7 +332,7 @@ impl Order {
     // Stores keep the values of the next three beside the record. A change in how one of them follows from the phase
     // needs a migration in every store.
 
-    /// The moment at which this order must be woken, if any.
+    /// The moment at which this order must be woken, if there is one.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         let attempts = self.attempts.iter().filter_map(|attempt| match attempt.progress {
@@ -361,7 +358,7 @@ impl Order {
         }
     }
 
-    /// The stock in which the answer stands, free to be taken, and when it expires.
+    /// The target in whose stock the answer is, free to be taken, and when the answer expires.
     #[must_use]
     pub fn list_stock(&self) -> Option<(Target, Timestamp)> {
         match &self.phase {
@@ -372,8 +369,8 @@ impl Order {
         }
     }
 
-    /// The order once its answer was taken by `by`. A store writes only the fact that an answer was taken,
-    /// and builds the order from the record and that fact with this function.
+    /// The order after `by` took its answer from stock. A store writes only that the answer was taken, and builds the
+    /// order from the record and that fact with this function.
     #[must_use]
     pub fn taken(mut self, by: Key, at: Timestamp) -> Self {
         if let Phase::Solved { answer, .. } = self.phase {
@@ -383,8 +380,8 @@ impl Order {
         self
     }
 
-    /// The timer and the removal time that hold once an order has taken the answer from the stock. Neither depends on
-    /// which order it is, or when.
+    /// The timer and the removal time after an order has taken the answer from stock. They do not depend on which
+    /// order took it, or when.
     #[must_use]
     pub fn once_taken(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         let at = self.list_stock().map_or(Timestamp::ZERO, |(_, expires)| expires);
@@ -398,7 +395,7 @@ impl Order {
         self.key.claimant(self.life, self.last_attempt)
     }
 
-    /// The order that took the answer from the stock.
+    /// The order that took this order's answer from stock.
     #[must_use]
     pub fn taker(&self) -> Option<Key> {
         match self.phase {
@@ -407,7 +404,7 @@ impl Order {
         }
     }
 
-    /// Whether the answer that stands came from the stock, and was not bought for this order.
+    /// Whether the present answer came from stock, and was not bought for this order.
     #[must_use]
     pub fn is_from_stock(&self) -> bool {
         match &self.phase {
@@ -436,7 +433,7 @@ impl Order {
         Some(settled + self.terms.keep + follows)
     }
 
-    /// What a caller that needs `min_life` can have of this order now. An answer from the stock keeps its margin.
+    /// What a caller that needs `min_life` can have of this order now. An answer from stock must keep its margin.
     #[must_use]
     pub fn hand_out(&self, by: Key, min_life: Duration, now: Timestamp) -> HandOut<'_> {
         let min_life = if self.is_from_stock() { min_life.max(self.terms.margin) } else { min_life };
@@ -460,13 +457,13 @@ impl Order {
         }
     }
 
-    /// Whether the order has nothing yet for callers that wait for it.
+    /// Whether callers that wait for this order have no outcome yet.
     #[must_use]
     pub const fn is_awaited(&self) -> bool {
         self.phase.is_open() && self.wanted
     }
 
-    /// Whether the answer leaves by being claimed, by one order, once.
+    /// Whether the answer must be claimed: only one order can have it, once.
     #[must_use]
     pub fn must_be_claimed(&self) -> bool {
         self.terms.single_use && (self.terms.reuse == Reuse::Exclusive || !self.wanted)
@@ -477,7 +474,7 @@ impl Order {
         self.attempts.iter().find(|attempt| attempt.number == number)
     }
 
-    /// The provider's id of an attempt, if it is known. The id of an attempt that failed stands in the timeline only.
+    /// The provider's id of an attempt, if it is known. The id of a failed attempt is in the timeline only.
     #[must_use]
     pub fn task_of<'a>(&'a self, attempt: &'a Attempt) -> Option<&'a str> {
         let view = || {

@@ -1,11 +1,11 @@
-//! Every span and limit that a decision depends on, with its default. The engine fills one in for each decision:
-//! the operator's settings, and what the solve times of the order's kind have taught it.
+//! Every duration and limit that a decision depends on, with its default. The engine fills in a policy for each
+//! decision, from the operator's settings and the measured solve times of the order's kind.
 
 use crate::backoff::{Backoff, Jitter};
 use crate::fault::{FaultClass, FaultTable, Remedy, Signal};
 use core::time::Duration;
 
-/// How long answers of a kind take, as percentiles of what was seen.
+/// How long answers of a kind take, as measured percentiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     pub p50: Duration,
@@ -13,21 +13,21 @@ pub struct Pace {
     pub p99: Duration,
 }
 
-/// What to do about a doubt when no callback can come to settle it.
+/// What to do about an attempt in doubt if no callback can settle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnsettledDoubt {
     /// Submit again after the usual pause, and count a possible double payment.
     Resubmit,
-    /// Move the order to the dead letters: a person decides.
+    /// Move the order to the dead letters: an operator decides.
     DeadLetter,
 }
 
 /// Whether the provider charges a task that it could not solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsolvable {
-    /// The task costs what an answer costs.
+    /// The task costs as much as an answer.
     Charged,
-    /// The money is given back.
+    /// The provider gives the money back.
     Free,
     NotKnown,
 }
@@ -36,46 +36,47 @@ pub enum Unsolvable {
 pub struct Policy {
     /// Whether the provider can call us: a public address is configured.
     pub callbacks: bool,
-    /// A short digest of that address, which is written down with each attempt.
+    /// A short digest of our address for callbacks. Each attempt stores it.
     pub callback_address: Option<u32>,
-    /// Whether no node answers any more at the address that the order's callback goes to.
+    /// Whether no node answers any more at the address to which the order's callback goes.
     pub callback_lost: bool,
     pub unsettled_doubt: UnsettledDoubt,
     /// What the provider charges for a task that it could not solve.
     pub unsolvable: Unsolvable,
-    /// Whether the account is in another currency now than when the order was placed. What the provider says of
-    /// prices then says nothing about the order's own money.
+    /// Whether the account now has another currency than when the order was placed. Then the provider's prices say
+    /// nothing about the order's own amounts.
     pub other_currency: bool,
-    /// The longest that a submit may stay without an outcome on record. After this time it is in doubt.
+    /// The longest that a submit may have no outcome on record. After this time the attempt is in doubt.
     pub submit_wait: Duration,
-    /// The longest that a doubt waits for a callback.
+    /// The longest that an attempt in doubt waits for a callback.
     pub in_doubt_wait: Duration,
-    /// The shortest that a doubt lasts if a callback can settle it: time enough for another node to write down what
-    /// it kept while the store was away.
+    /// The shortest that an attempt stays in doubt if a callback can settle it: enough time for another node to write
+    /// what it kept while the store was away.
     pub in_doubt_min: Duration,
     /// How late a timer may fire when nothing is wrong. A timer that fires later shows that this node or its
     /// store was away.
     pub timer_late: Duration,
-    /// The longest that a taken task waits for its callback before it is polled.
+    /// The longest that an accepted task waits for its callback before it is polled.
     pub callback_wait: Duration,
-    /// The soonest a task may be polled, and the interval after that: the provider's rules.
+    /// The earliest that a task may be polled after its submission: a rule of the provider.
     pub first_poll: Duration,
+    /// The interval between two polls of a task: a rule of the provider.
     pub poll_interval: Duration,
-    /// How long after its submission a task is worth asking for.
+    /// How long after its submission a task is polled.
     pub task_life: Duration,
-    /// How long an order may take when it does not say.
+    /// How long an order may take if its request sets no timeout.
     pub timeout: Duration,
-    /// How long after the solve a placement counts as a repeat of the same order. `None`: for as long as the answer
-    /// can be reused, which follows from its life and its margin.
+    /// How long after the solve a placement counts as a repeat of the same order. `None`: as long as the answer can
+    /// be reused, which follows from its life and its margin.
     pub share_window: Option<Duration>,
-    /// The longest that a provider takes to call back after the solve, if our address can be reached.
+    /// The longest that a provider takes to call back after the solve, if it can reach our address.
     pub callback_lag: Duration,
-    /// How far the clocks of two nodes may be apart. Every answer expires sooner by this time. Zero for one
-    /// node alone.
+    /// The most that the clocks of two nodes may differ. Every answer expires earlier by this time. Zero for a single
+    /// node.
     pub clock_skew: Duration,
-    /// How long a refusal holds back new lives of the same key.
+    /// How long a rejection holds back new lives of the same key.
     pub refusal_hold: Duration,
-    /// How long a settled order is remembered after its answer has expired.
+    /// How long an order that has ended is kept after its answer has expired.
     pub keep: Duration,
     pub backoff: Backoff,
     pub faults: FaultTable,
@@ -118,14 +119,14 @@ impl Policy {
         },
     };
 
-    /// How long after its submission a doubt may still be settled by a callback.
+    /// How long after its submission a callback may still settle an attempt in doubt.
     #[must_use]
     pub fn doubt_wait(&self) -> Duration {
         and_a_little(self.pace.p99).min(self.in_doubt_wait)
     }
 
-    /// How long after its submission a task is first polled. `usable` is the time after which an answer that was
-    /// there from the start is too old: a later poll would find it expired.
+    /// How long after its submission a task is first polled. `usable` is the age from which an answer is too old. A
+    /// later poll would find an answer expired that was solved at once.
     #[must_use]
     pub fn first_ask(&self, usable: Option<Duration>) -> Duration {
         let can_be_called = self.callbacks && !self.callback_lost;
@@ -145,8 +146,8 @@ impl Policy {
 /// Named sets of pauses and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// The default. Faults that cost nothing and do not depend on the order (busy, not reachable) are retried
-    /// until the order's deadline, at the pace of the gate.
+    /// The default. Faults that cost nothing and do not depend on the order (busy, unreachable) are retried until the
+    /// order's deadline, at the pace of the gate.
     Patient,
     /// The default pauses, and a limit of retries for each fault class.
     Standard,
@@ -169,8 +170,8 @@ impl Preset {
         }
     }
 
-    /// The preset's number of retries holds for the faults that cost nothing; those that may cost money keep
-    /// their own limit when it is lower, so that no preset makes paying twice more likely.
+    /// Applies the preset's number of retries to faults that cost nothing. Faults that may cost money keep their own
+    /// limit if it is lower, so no preset makes a double payment more likely.
     fn faults(self) -> FaultTable {
         let mut table = FaultTable::STANDARD;
         let retries = match self {
@@ -211,7 +212,8 @@ mod tests {
         assert_eq!(Policy::DEFAULT.with_preset(Preset::Patient), Policy::DEFAULT, "the default");
     }
 
-    /// A flat 120 s would find a token that lives 120 s dead on arrival.
+    /// Checks that the first poll depends on the answer's life: after a flat 120 s, a token that lives 120 s would be
+    /// expired.
     #[test]
     fn the_first_fallback_poll_comes_while_the_answer_can_still_be_used() {
         let pace = Pace { p50: secs(60), p95: secs(200), p99: secs(300) };

@@ -1,5 +1,5 @@
-//! The beginning of a key, as a person types it. Keys are kept in order, so all keys with one beginning stand
-//! together, and a search does not read the others.
+//! The beginning of a key, as an operator types it. Keys are stored in order, so all keys with one prefix are
+//! adjacent, and a search reads no others.
 
 use crate::key::Key;
 use alloc::string::{String, ToString};
@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 pub struct KeyPrefix(String);
 
 impl KeyPrefix {
-    /// Fewer digits than this name too many orders, by accident.
+    /// The fewest digits of a prefix: fewer could match many orders by accident.
     pub const DIGITS_MIN: usize = 6;
     const DIGITS_MAX: usize = 64;
 
@@ -26,7 +26,7 @@ impl KeyPrefix {
         key.to_string().starts_with(&self.0)
     }
 
-    /// The last key before all that begin so, if there is one.
+    /// The last key before all keys with this prefix, if there is one.
     #[must_use]
     pub fn before(&self) -> Option<Key> {
         let mut digits = self.0.clone();

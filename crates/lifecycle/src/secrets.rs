@@ -1,5 +1,5 @@
-//! What of a parameter may be shown: such words end in logs, on screens and in bug reports, so whatever opens an
-//! account somewhere is left out of them, also where a provider quotes what it was sent. There is no other list.
+//! Which part of a parameter may be shown. Parameters appear in logs, on screens and in bug reports, so secrets are
+//! left out, also if a provider quotes them. This is the only list of secrets.
 
 use crate::event::{CallbackResult, Event, PollOutcome, SubmitOutcome};
 use crate::terms::Value;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 pub const CONCEALED: &str = "***";
 
-/// What makes a name that of a secret.
+/// Words that make a parameter's name that of a secret.
 const SECRET_WORDS: [&str; 12] = [
     "cookie",
     "pass",
@@ -27,7 +27,7 @@ const SECRET_WORDS: [&str; 12] = [
     "headers",
 ];
 
-/// Shorter ones are in every other word.
+/// The shortest part that is removed: shorter ones occur in many words.
 const PART_BYTES_MIN: usize = 4;
 
 fn is_secret(name: &str) -> bool {
@@ -51,7 +51,7 @@ pub fn shown<'a>(name: &str, text: &'a str) -> Cow<'a, str> {
     without_user(text)
 }
 
-/// A parameter of either shape, as it may be shown.
+/// A parameter, text or bytes, as it may be shown.
 #[must_use]
 pub fn harmless_param(name: &str, value: &Value) -> String {
     match value {
@@ -60,7 +60,8 @@ pub fn harmless_param(name: &str, value: &Value) -> String {
     }
 }
 
-/// What must not be quoted of a parameter: all of it, the values of its pairs, or the password in front of an address.
+/// The parts of a parameter that must not be quoted: the whole text, the values of its pairs, or the password in an
+/// address.
 fn parts<'a>(name: &str, text: &'a str) -> Vec<&'a str> {
     let name = name.to_ascii_lowercase();
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
@@ -79,8 +80,7 @@ fn parts<'a>(name: &str, text: &'a str) -> Vec<&'a str> {
 }
 
 impl Event {
-    /// A provider may quote what it was sent: what it says of an order is put on record without the order's own
-    /// secrets.
+    /// The reply without the order's own secrets, because a provider may quote what it was sent.
     pub(crate) fn without_secrets_of(mut self, params: &BTreeMap<String, Value>) -> Self {
         let reply_texts = match &mut self {
             Self::Submitted { outcome: SubmitOutcome::Rejected(fault), .. }
@@ -111,7 +111,7 @@ impl Event {
     }
 }
 
-/// An address may hold a name and a password before its host.
+/// An address without the name and password that may stand before its host.
 fn without_user(text: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = text.split_once("://") else { return text.into() };
     let host_ends = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());

@@ -1,5 +1,5 @@
-//! What was typed, and what it means. A [`Draft`] is what a caller sent; [`Draft::check`] turns it into the
-//! [`Terms`] of an order and its key, or says exactly what is wrong with it.
+//! The request of a caller and its meaning. A [`Draft`] is what a caller sent. [`Draft::check`] turns it into the
+//! [`Terms`] of an order and its key, or returns exactly what is wrong.
 
 use crate::answer::Money;
 use crate::bad_request::BadRequest;
@@ -40,7 +40,7 @@ impl Value {
 }
 
 impl fmt::Debug for Value {
-    /// A value may be a password of a proxy or a private picture: its size is all that `{:?}` tells.
+    /// Shows only the size of a value: it may be a password of a proxy or a private image.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.as_bytes().len())
     }
@@ -58,17 +58,18 @@ impl From<Vec<u8>> for Value {
     }
 }
 
-/// What equal placements without an idempotency key are to each other.
+/// What equal placements without an idempotency key mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// One job: they join it while it is in flight, and get the same answer while that is good.
+    /// One order: later placements join it while it is in flight, and get the same answer while that is good.
     Shared,
-    /// Different jobs: each gets an answer of its own.
+    /// Separate orders: each placement gets an answer of its own.
     Exclusive,
 }
 
 impl Reuse {
-    /// The default: what the site takes once goes to one job, and what can be used again is shared.
+    /// The default of a kind: exclusive if the site takes an answer only once, shared if the answer can be used
+    /// again.
     #[must_use]
     pub const fn by_kind(kind: &Kind) -> Self {
         if kind.single_use { Self::Exclusive } else { Self::Shared }
@@ -89,26 +90,26 @@ pub struct Draft {
     pub tenant: String,
     pub params: BTreeMap<String, Value>,
     pub idempotency_key: Option<String>,
-    /// What the caller, or a setting, says about reuse; the [kind](Reuse::by_kind) decides if neither does.
+    /// The reuse that the caller or a setting wants. If neither is set, the [kind](Reuse::by_kind) decides.
     pub reuse: Option<Reuse>,
     /// How long the order may take.
     pub timeout: Option<Duration>,
-    /// How much life the answer must have when it is handed out. `None`: one bought for the caller only has to be
-    /// alive.
+    /// How much life the answer must have when it is handed out. `None`: an answer that is bought for the caller only
+    /// has to be alive.
     pub min_life: Option<Duration>,
-    /// Whether an answer from the stock will not do.
+    /// Whether an answer from stock is not wanted.
     pub no_stock: bool,
-    /// How long the caller may take to collect an answer that is ready: the answer must have the requested life left
+    /// How long the caller may take to collect an answer that is ready. The answer must have the requested life left
     /// then.
     pub collected_in: Duration,
-    /// The place in a pool that this order is to fill, if it is for the stock and not for a caller.
+    /// The place in a pool that this order fills; `None` if the order is for a caller.
     pub slot: Option<Slot>,
-    /// What the caller calls that of which this order is a part (the `traceparent` of W3C), or nothing.
+    /// The caller's `traceparent` (W3C), or an empty text.
     pub trace: String,
 }
 
-/// A place in a pool, and how often it has been filled. It is all that makes the key of a refill: two nodes that
-/// refill the same place at once place one order.
+/// A place in a pool, and how often it has been filled. Nothing else determines the key of a refill, so two nodes
+/// that refill the same place at once place one order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     pub pool: String,
@@ -116,62 +117,62 @@ pub struct Slot {
     pub generation: u64,
 }
 
-/// What the operator decides about keys.
+/// What the operator sets about keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeySettings {
     /// Whether orders through different proxies are different orders.
     pub proxy_counts: bool,
-    /// Split time into windows, so that equal orders in different windows are different.
+    /// The length of the windows into which time is split. Equal orders in different windows are different orders.
     pub window: Option<Duration>,
-    /// The secret for hashing keys and targets; the same on all nodes of a store. Without a secret, a key is
-    /// a plain hash of values that others can guess: the tenant, the site, the site key.
+    /// The secret for hashing keys and targets, equal on all nodes of a store. Without it, a key is a plain hash of
+    /// values that others can guess: the tenant, the site, the site key.
     pub secret: Option<[u8; 32]>,
 }
 
-/// What was agreed. It does not change during a life of the order.
+/// The terms of an order. They do not change during one life of the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub tenant: String,
     pub kind: String,
     pub params: BTreeMap<String, Value>,
     pub target: Target,
-    /// A digest of the whole request, to tell a repeat from a different request under the same key. Of an order
-    /// without a chosen key, the target.
+    /// A digest of the whole request, which distinguishes a repeat from a different request under the same key. For
+    /// an order without a chosen key, the target.
     pub fingerprint: [u8; 32],
     /// Whether the caller chose the key.
     pub keyed: bool,
     pub reuse: Reuse,
     pub single_use: bool,
     pub life: Option<Duration>,
-    /// How much life the answer must have left for the callers that it was bought for: what they requested, or zero.
+    /// How much life the answer must have left for the callers for which it was bought; zero if they requested none.
     pub min_life: Duration,
-    /// How much life a reused answer must have left: one that is given to a later placement, or taken from the stock.
+    /// How much life a reused answer must have left: one for a later placement, or from stock.
     pub margin: Duration,
     pub timeout: Duration,
     pub keep: Duration,
-    /// The host of the page, in lower case; empty for what is on no page. The usage is kept by it.
+    /// The host of the page, in lower case; empty if the order has no page. Usage is counted by site.
     pub site: String,
-    /// Whether an answer from the stock will do.
+    /// Whether an answer from stock is accepted.
     pub takes_stock: bool,
-    /// How long the caller may take to collect one that is there already.
+    /// How long the caller may take to collect an answer that is ready.
     pub collected_in: Duration,
-    /// The place in a pool that its answer is to fill.
+    /// The place in a pool that the answer fills.
     pub slot: Option<Slot>,
-    /// The provider, and the currency of the account there, as [`account`](crate::account::account) writes them.
-    /// Usage is kept by both.
+    /// The provider and the currency of the account there, as [`account`](crate::account::account) writes them. Usage
+    /// is counted by both.
     pub account: String,
-    /// What an answer of this kind costs by the price list, where the provider does not say; `None` if the list has
-    /// no price.
+    /// The price of an answer of this kind on the price list, used if the provider reports none; `None` if the list
+    /// has no price.
     pub price: Option<Money>,
-    /// The `traceparent` of the caller that began this life, or nothing.
+    /// The `traceparent` of the caller that began this life, or an empty text.
     pub trace: String,
 }
 
-/// How long it may take to hand out an answer to a caller that waits for it: the store is written in between.
+/// How long it may take to hand out an answer to a waiting caller: the store is written before that.
 const HANDED_OUT_IN: Duration = Duration::from_secs(1);
 
 impl Terms {
-    /// How long after it was promised a reused answer must still have its margin.
+    /// How long after a promise a reused answer must still have its margin.
     #[must_use]
     pub fn promised_for(&self) -> Duration {
         self.collected_in.max(HANDED_OUT_IN)
@@ -183,7 +184,7 @@ impl Terms {
         self.life.map(|life| life.saturating_sub(self.margin))
     }
 
-    /// The bytes of text and files in it: what it costs to keep.
+    /// The number of bytes of text and files in the terms, which is their cost in memory.
     #[must_use]
     pub fn size(&self) -> usize {
         self.params.iter().map(|(name, value)| name.len() + value.as_bytes().len()).sum()
@@ -213,7 +214,8 @@ impl Draft {
         self
     }
 
-    /// What the order means, and its key. `nonce` must be new for each call: it keeps exclusive placements apart.
+    /// Checks the draft. Returns the key and the terms of its order. `nonce` must be new for each call: it makes
+    /// exclusive placements different.
     pub fn check(
         self,
         kind: &Kind,
@@ -299,7 +301,7 @@ impl Draft {
     }
 }
 
-/// Whether all that the kind requires is there, and everything that it knows has its shape.
+/// Checks that the parameters include all that the kind requires, and that every known parameter has its shape.
 pub fn check_params(kind: &Kind, params: &BTreeMap<String, Value>) -> Result<(), BadRequest> {
     kind.fields.iter().try_for_each(|field| check_field(kind, field, params))
 }
@@ -338,7 +340,7 @@ fn check_field(kind: &Kind, field: &Field, params: &BTreeMap<String, Value>) -> 
     }
 }
 
-/// Bounds that hold for every parameter, also those of open kinds.
+/// Checks the size limits that hold for every parameter, also of open kinds.
 fn check_sizes(kind: &Kind, name: &str, value: &Value) -> Result<(), BadRequest> {
     if name.is_empty() || name.len() > PARAM_NAME_BYTES_MAX || name.chars().any(char::is_control) {
         return Err(BadRequest::BadParamName { name: name.into() });
@@ -359,8 +361,8 @@ fn check_sizes(kind: &Kind, name: &str, value: &Value) -> Result<(), BadRequest>
     }
 }
 
-/// The least life of an answer that is bought for the caller, and of one that is reused. Part of every answer's life
-/// passes before we can know of it, so not all of it can be promised.
+/// The least life of an answer that is bought for the caller, and of a reused one. Part of every answer's life passes
+/// before we know of it, so not all of it can be promised.
 fn check_min_life(kind: &Kind, wanted: Option<Duration>) -> Result<(Duration, Duration), BadRequest> {
     let min_life = wanted.unwrap_or_default();
     let margin = min_life.max(kind.margin);
@@ -372,7 +374,7 @@ fn check_min_life(kind: &Kind, wanted: Option<Duration>) -> Result<(Duration, Du
     }
 }
 
-/// The host of an absolute http or https address, or what is wrong with it.
+/// The host of an absolute http or https address, or what is wrong with the address.
 pub fn page_host(address: &str) -> Result<&str, &'static str> {
     if address.len() > PAGE_ADDRESS_BYTES_MAX {
         return Err("it is too long");
@@ -423,7 +425,7 @@ pub fn page_host(address: &str) -> Result<&str, &'static str> {
     }
 }
 
-/// The host of the page that this is about, if it is about one.
+/// The host of the page of these parameters, or an empty text.
 #[must_use]
 pub fn site(kind: &Kind, params: &BTreeMap<String, Value>) -> String {
     let page = kind.fields.iter().find(|field| field.shape == Shape::PageAddress);
@@ -434,8 +436,8 @@ pub fn site(kind: &Kind, params: &BTreeMap<String, Value>) -> String {
     }
 }
 
-/// Names the answer that these parameters ask for. Parts go in by name, and only if they say something, so that
-/// describing a kind better later does not rename the orders of today.
+/// A digest that identifies the answer that these parameters request. Only parameters with an effect go in, by name,
+/// so that a better description of a kind does not change the keys of existing orders.
 fn identity(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>, proxy_counts: bool) -> [u8; 32] {
     let address_counts = proxy_counts || kind.bound_to_address;
     let identifies = |name: &str| match kind.identity {
@@ -446,8 +448,8 @@ fn identity(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>, proxy_c
     digest("quittance/target/1", tenant, kind, params, identifies)
 }
 
-/// A digest of the whole request, so that a chosen key that comes with a different request is noticed. Where the
-/// proxy does not count, a retry through another one is still a retry.
+/// A digest of the whole request, which detects a different request under a chosen key. If the proxy does not count,
+/// a retry through another proxy is still a retry.
 fn fingerprint(
     tenant: &str,
     kind: &Kind,
@@ -483,7 +485,7 @@ fn default(kind: &Kind, name: &str) -> Option<&'static [u8]> {
     field.default.map(str::as_bytes)
 }
 
-/// The parameters that say something: not those that never matter, and not those that only repeat the default.
+/// The parameters with an effect: without those that are immaterial, and those that only repeat the default.
 fn everything_material<'a>(
     kind: &'a Kind,
     params: &'a BTreeMap<String, Value>,

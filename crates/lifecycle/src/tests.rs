@@ -1,5 +1,4 @@
-//! The life cycle from within: all that can happen, explored, and single lives, step by step. Shared helpers stand
-//! here.
+//! Unit tests of the life cycle, with shared helpers: an exploration of all states, and single lives step by step.
 
 mod charges;
 mod exploration;

@@ -1,11 +1,11 @@
-//! A moment in time. The core only compares and adds moments; the current time is always an argument.
+//! A moment in time. This crate only compares and adds moments; the current time is always an argument.
 
 use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
 
-/// Milliseconds since the Unix epoch. Arithmetic saturates, because clocks of different machines disagree and
-/// "a little before the beginning" must be zero, not a panic.
+/// Milliseconds since the Unix epoch. Arithmetic saturates: clocks of different machines disagree, and a subtraction
+/// below zero must not panic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 
@@ -23,7 +23,7 @@ impl Timestamp {
         self.0
     }
 
-    /// How long ago `earlier` was; nothing if it lies ahead.
+    /// How long ago `earlier` was; zero if `earlier` is later than `self`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -52,7 +52,7 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// A span in whole milliseconds, as records and formulas count it.
+/// A duration in whole milliseconds, as records and formulas use it.
 #[must_use]
 pub fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)

@@ -1,5 +1,5 @@
-//! What happened to an order, in order, for the person who has to understand it. Bounded: the beginning and the
-//! end are kept, and what was left out between them is counted.
+//! What happened to an order, step by step, for an operator. The timeline is bounded: the beginning and the end are
+//! kept, and the entries left out between them are counted.
 
 use crate::event::Via;
 use crate::fault::{Evidence, Fault, Signal};
@@ -10,13 +10,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The longest note that a person may leave.
+/// The longest note that an operator may add.
 pub const NOTE_BYTES_MAX: usize = 1000;
 
 /// How many entries are kept: enough for a dead letter that was replayed many times. A third of them are from the
 /// beginning.
 pub const TIMELINE_ENTRIES_MAX: usize = 256;
-/// How many entries stand before what was left out.
+/// How many entries are kept from before the left-out ones.
 pub const TIMELINE_BEGINNING: usize = TIMELINE_ENTRIES_MAX / 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum TimelineEvent {
         attempt: u32,
         fault: Fault,
     },
-    /// What was seen of a submit before it became a doubt.
+    /// What was observed of a submit before its attempt was in doubt.
     LeftInDoubt {
         attempt: u32,
         evidence: Evidence,
@@ -72,7 +72,7 @@ pub enum TimelineEvent {
         attempt: u32,
     },
     Claimed,
-    /// The answer of another order, from the stock.
+    /// The order got the answer of another order from stock.
     ServedFromStock {
         from: Key,
     },
@@ -89,7 +89,7 @@ pub enum TimelineEvent {
         attempt: u32,
         is_good: bool,
     },
-    /// What a person wants others to know about it.
+    /// An operator's note.
     Noted {
         text: String,
     },
@@ -100,7 +100,7 @@ pub enum TimelineEvent {
         webhook: u32,
         why: String,
     },
-    /// The store forgot it, and a node put it back.
+    /// The store forgot the order, and a node put it back.
     PutBack,
     /// An attempt of an earlier record of this order, which the store forgot.
     Recalled {
@@ -143,7 +143,7 @@ impl Timeline {
     }
 }
 
-/// In words. Moments that lie ahead are given relative to the entry's own.
+/// Writes the entry in words. Future moments are written relative to the entry's own.
 impl fmt::Display for TimelineEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.event {

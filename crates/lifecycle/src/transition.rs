@@ -24,7 +24,7 @@ use crate::timeline::TimelineEvent;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// A step forward: what to write, what to add to the usage with it, and what to do after.
+/// A step forward: the next order, what to add to the usage with it, and the effect to perform after the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advance {
     pub next: Order,
@@ -36,7 +36,7 @@ pub struct Advance {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Advance(Box<Advance>),
-    /// Perform this effect without a commit: it may be repeated any number of times.
+    /// Perform this effect without a commit. It may be repeated any number of times.
     Act(Effect),
     Ignore(WhyIgnored),
 }
@@ -276,9 +276,9 @@ impl NextOrder {
 
     // ---- doubt ---------------------------------------------------------------------------------------------
 
-    /// Puts an attempt in doubt: the provider may have taken it, so the order waits for a callback. The
-    /// callback may also be with another node that could not write it for a while. That is more likely if the
-    /// submit has no outcome in time.
+    /// Puts an attempt in doubt: the provider may have taken the task, so the order waits for a callback. Another
+    /// node may hold the callback if it could not write for a while, most likely if the submit has no outcome in
+    /// time.
     fn doubt(mut self, attempt: u32, policy: &Policy) -> Decision {
         self.counters.doubts = 1;
         let is_overdue = self.next.phase_due().is_some_and(|due| due <= self.now);
@@ -301,8 +301,8 @@ impl NextOrder {
         self.done()
     }
 
-    /// Whether a doubt may be prolonged because this node or its store was away. There is a limit, so that a
-    /// doubt ends also on a machine that is always late.
+    /// Whether a wait in doubt may be prolonged because this node or its store was away. There is a limit, so that
+    /// the wait ends even on a machine that is always late.
     fn may_wait_longer(&self, attempt: u32, until: Timestamp, policy: &Policy) -> bool {
         let sent = self.next.attempt(attempt).map_or(Timestamp::ZERO, |attempt| attempt.sent);
         until <= sent + policy.doubt_wait() + policy.submit_wait * 2
@@ -398,7 +398,8 @@ impl NextOrder {
         self.done()
     }
 
-    /// Jitter is a hash of the order and its attempt, so every node computes the same moment.
+    /// The pause before the next try. Its jitter is a hash of the order and its attempt, so every node computes the
+    /// same moment.
     fn pause(&self, signal: Signal, policy: &Policy) -> Duration {
         let retry = self.next.retries[signal.index()];
         policy.backoff.pause(retry.into(), self.next.key.grain() ^ u64::from(self.next.last_attempt))
@@ -430,8 +431,8 @@ impl NextOrder {
         self.done()
     }
 
-    /// Leaves the attempt that the order waited for. If the provider has taken it, it is paid for, so it is
-    /// polled further in the background (it trails).
+    /// Leaves the attempt for which the order waited. If the provider has taken it, it is paid for, so it is polled
+    /// further in the background (it trails).
     fn leave(&mut self, policy: &Policy) {
         let poll_at = self.now + policy.poll_interval;
         let Some(number) = self.next.current() else { return };

@@ -1,5 +1,5 @@
-//! Same, and not the same: what makes two placements one order. The kinds here are made up, because to this crate a
-//! kind is opaque; the ways in which keys went wrong elsewhere are each a test.
+//! What makes two placements one order. The kinds here are made up, because kinds are opaque to this crate. Each
+//! known mistake with keys is a test.
 
 use quittance_lifecycle::{
     Draft, Field, HostRules, Identity, Key, KeyError, KeySettings, Kind, Pace, Policy, Reuse, Shape, Target,
@@ -16,7 +16,7 @@ const fn field(name: &'static str, identifies: bool, default: Option<&'static st
     Field { name, shape: Shape::Text, required: false, substitutes: &[], identifies, default }
 }
 
-/// Some of its fields say what is wanted.
+/// A kind with some fields that identify the answer.
 const PARCEL: Kind = Kind {
     name: Cow::Borrowed("parcel"),
     fields: &[
@@ -37,7 +37,7 @@ const PARCEL: Kind = Kind {
     pace: Pace { p50: Duration::ZERO, p95: Duration::ZERO, p99: Duration::ZERO },
 };
 
-/// All that it says counts, but for how to reply.
+/// A kind in which every field counts, except how to reply.
 const LETTER: Kind = Kind { name: Cow::Borrowed("letter"), identity: Identity::Everything, ..PARCEL };
 
 const KINDS: [&Kind; 2] = [&PARCEL, &LETTER];
@@ -50,7 +50,7 @@ fn key(kind: &Kind, draft: &Draft) -> Key {
     ask(kind, draft, KeySettings::default()).0
 }
 
-/// Equal orders are one job: which of them are equal is what is tested here.
+/// A draft. Equal drafts share one order, because the tests check which drafts are equal.
 fn of(tenant: &str) -> Draft {
     Draft { reuse: Some(Reuse::Shared), ..Draft::new(tenant) }
 }
@@ -234,8 +234,8 @@ fn orders_that_ask_for_different_lives_are_different_and_a_chosen_key_belongs_to
     assert_ne!(fingerprint(with_life(20)), fingerprint(draft()));
 }
 
-/// Worked out once and written down. If this test fails, every node of the old version and every node of the
-/// new one have different keys for the same order, and pay for it twice.
+/// These keys were computed once and written down. If this test fails, nodes of the old and of the new version have
+/// different keys for the same order, and pay for it twice.
 #[test]
 fn keys_are_the_same_in_every_process_and_version() {
     let target = Target([7; 32]);
@@ -320,7 +320,7 @@ impl OrderDice {
         usize::try_from((z ^ (z >> 31)) % n as u64).expect("it is below a usize")
     }
 
-    /// Few and short pieces, of what joins and separates, so that near misses are many.
+    /// Few and short pieces, made of separators and joiners, so that near misses are frequent.
     fn text(&mut self) -> String {
         (0..self.below(4)).map(|_| ["a", "b", ":", "\0", "=", "\u{1}"][self.below(6)]).collect()
     }
@@ -337,7 +337,7 @@ impl OrderDice {
     }
 }
 
-/// What identifies an order, worked out the slow way: nothing is digested, so nothing can collide.
+/// The identity of an order in full, without a digest, so that nothing can collide.
 fn in_full(kind: &Kind, draft: &Draft, road_counts: bool) -> (String, String, BTreeMap<String, Vec<u8>>) {
     let counts = |name: &str| match name {
         "road" => road_counts,

@@ -1,5 +1,4 @@
-//! What an attempt costs that came to no answer: what the provider charges for it, or "not known", and never 0 by
-//! mistake.
+//! The cost of attempts without an answer: what the provider charges, or "not known", and never 0 by mistake.
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
@@ -54,7 +53,7 @@ impl ChargeCase {
         self.step(at, Event::Polled { attempt: 1, asked: START + secs(at), outcome });
     }
 
-    /// The known sum and how many prices are missing, in usage and of the order itself.
+    /// The known sum, and how many prices are missing. Usage and the order itself must agree.
     fn spent(&self) -> (Option<u64>, u64) {
         let spent = self.usage.spent();
         assert_eq!(spent, self.order.spent(), "usage and the order agree");
@@ -86,7 +85,7 @@ fn a_task_that_cannot_be_solved_costs_what_the_provider_charges_for_it() {
     }
 }
 
-/// What is not known is not 0: a task that is worked on has a price, and it is not known yet.
+/// A task that is being worked on has a price that is not known yet, which is not 0.
 #[test]
 fn what_was_spent_is_not_known_while_the_only_task_is_worked_on() {
     for (rule, known) in
@@ -147,7 +146,7 @@ fn what_was_taken_and_not_answered_by_the_deadline_is_not_known_until_the_answer
     assert_eq!(case.spent(), (Some(3), 0), "the cost is counted once, and the unknown is taken back");
 }
 
-/// Each day of usage must be true by itself: the day before keeps "at least", and the next has the cost.
+/// Each day of usage must be correct by itself: the first day keeps "at least", and the next day has the cost.
 #[test]
 fn an_answer_on_the_next_day_leaves_the_day_before_at_least() {
     let mut case = ChargeCase::new(rules(Unsolvable::Free), Some(5), false);

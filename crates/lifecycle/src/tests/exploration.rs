@@ -1,5 +1,5 @@
-//! Every phase meets every event, at every interesting moment, and the invariants hold each time. The orders are
-//! grown through the public functions only, breadth first from a placement, so that what is tested can happen.
+//! Every phase gets every event, at every interesting moment, and the invariants must hold each time. The orders come
+//! from public functions only, breadth first from a placement, so every tested state can happen.
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
@@ -16,8 +16,8 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Names every variant from one list. The match fails to compile when a variant is new, and the test when it is not
-/// met.
+/// Names every variant from one list. If a variant is new, the match does not compile. If a variant never occurs, the
+/// test fails.
 macro_rules! every {
     ($all:ident, $name_of:ident, $of:ident: $($name:ident),* $(,)?) => {
         const $all: &[&str] = &[$(stringify!($name)),*];
@@ -68,7 +68,7 @@ every!(
     Recalled,
 );
 
-/// Each event, in each of its forms, for this order.
+/// Every event that can happen to this order, in each of its forms.
 fn events(order: &Order, now: Timestamp) -> Vec<Event> {
     let mut events = vec![
         Event::Woken { stamp: 1, gate: Gate::Pass },
@@ -128,7 +128,7 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
     events
 }
 
-/// An attempt of an earlier record, of which nothing is known but that it was made.
+/// An attempt of an earlier record, of which we know only that it was made.
 fn former(number: u32) -> Attempt {
     Attempt {
         number,
@@ -146,7 +146,7 @@ fn former(number: u32) -> Attempt {
     }
 }
 
-/// An answer from the stock, half of its life behind it.
+/// An answer from stock with half of its life left.
 fn served_from_stock(by: Key, now: Timestamp) -> Event {
     let earliest = Timestamp::from_millis(now.as_millis() - 60_000);
     let attempt = Attempt {
@@ -190,7 +190,7 @@ fn paid(order: &Order) -> usize {
     order.attempts.iter().filter(|attempt| attempt.accepted && attempt.made_for.is_none()).count()
 }
 
-/// What must hold of every order.
+/// Checks what must hold for every order.
 fn check_order(order: &Order) {
     let name = order.phase.name();
     assert!(!order.phase.is_open() || order.due().is_some(), "{name} waits without a timer");
@@ -217,7 +217,7 @@ fn check_order(order: &Order) {
     assert!(!matches!(order.phase, Phase::Dead { .. }) || order.forget_at().is_none(), "dead letters stay");
 }
 
-/// What must hold of every step.
+/// Checks what must hold for every step.
 fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, advance: &Advance) {
     let Advance { next, counters, effect } = advance;
     let context = || format!("{} meets {event:?} and becomes {}", order.phase.name(), next.phase.name());
@@ -290,7 +290,7 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
     }
 }
 
-/// An answer that comes in is never thrown away without being counted.
+/// Checks that an answer is never thrown away without being counted.
 fn check_answer(order: &Order, event: &Event, decision: &Decision) {
     let attempt = match event {
         Event::CalledBack { attempt, word: CallbackResult::Answered(_), .. }
@@ -318,7 +318,7 @@ fn check_answer(order: &Order, event: &Event, decision: &Decision) {
     }
 }
 
-/// How much of an order matters for what can happen next: two with the same shape are explored once.
+/// The part of an order that determines what can happen next. Of two orders with one shape, one is explored.
 fn shape(order: &Order) -> String {
     let attempts: Vec<_> = order.attempts.iter().map(|a| core::mem::discriminant(&a.progress)).collect();
     format!(
@@ -331,8 +331,7 @@ fn shape(order: &Order) -> String {
     )
 }
 
-/// Every shape with up to so many attempts is explored. A later attempt meets the same code as the second: what came
-/// before it is left behind, trails or is given up, and all of that can happen to the first.
+/// The most attempts of an explored order. A third attempt would run the same code as the second.
 const ATTEMPTS_MAX: u32 = 2;
 
 /// Grows orders from a placement, breadth first, and checks every step on the way.
@@ -385,7 +384,7 @@ fn explore(terms: &(Key, Arc<Terms>), policy: &Policy) -> (BTreeMap<&'static str
     (phases, steps)
 }
 
-/// One retry for each class: a second is counted like the first.
+/// Limits every class to one retry: a second one is counted like the first.
 fn few_retries(mut policy: Policy) -> Policy {
     for signal in Signal::ALL {
         let rule = policy.faults.rule(signal);

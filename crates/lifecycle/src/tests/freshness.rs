@@ -1,4 +1,4 @@
-//! When an answer was solved, how long it lives, who may have it how old, and what is waste.
+//! When an answer was solved, how long it lives, which caller may have it at which age, and what counts as waste.
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
@@ -36,7 +36,7 @@ fn step(order: &Order, at: u64, event: Event) -> Advance {
     }
 }
 
-/// An order that was submitted at the start, and what came after.
+/// An order that was submitted at the start, after these steps.
 fn life((key, terms): &(Key, Arc<Terms>), steps: &[(u64, Event)]) -> Order {
     let order = placed(*key, terms, &calls());
     let submitted = [(0, WAKE), (1, accepted())];
@@ -87,7 +87,8 @@ fn polled(at: u64, outcome: PollOutcome) -> (u64, Event) {
     (at, Event::Polled { attempt: 1, asked: START + secs(at), outcome })
 }
 
-/// While the store was away the callback waited in the spill; a poll of another node was faster when it was back.
+/// The callback waited in the spill while the store was away. When the store was back, another node's poll was
+/// faster.
 #[test]
 fn a_callback_that_a_poll_overtook_dates_the_answer_that_the_poll_brought() {
     let brought = |at| polled(at, PollOutcome::Answered(delivery("token")));
@@ -103,7 +104,8 @@ fn a_callback_that_a_poll_overtook_dates_the_answer_that_the_poll_brought() {
     assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "the poll says more: 65 s");
 }
 
-/// The node was away when the provider called, polled the task at its start, and is called again after that.
+/// The node was away when the provider called. It polled the task after its start, and then the provider called
+/// again.
 #[test]
 fn a_callback_that_is_repeated_after_an_outage_dates_the_answer_that_a_poll_brought_meanwhile() {
     let by_poll = life(&shared(), &[polled(51, PollOutcome::Answered(delivery("token")))]);
@@ -146,7 +148,7 @@ fn took(seconds: u64) -> ProviderAnswer {
     ProviderAnswer { took_at_least: Some(secs(seconds)), ..delivery("token") }
 }
 
-/// Trap: the end of the task by the provider's clock dated the answer, and the clock was wrong.
+/// Regression: the answer was dated by the end of the task on the provider's clock, and that clock was wrong.
 #[test]
 fn how_long_the_provider_took_dates_an_answer_from_its_submit_on() {
     let brought = |seconds| polled(100, PollOutcome::Answered(took(seconds)));
@@ -188,7 +190,7 @@ fn a_callback_dates_an_answer_that_a_poll_brought_with_how_long_it_took() {
     assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "the poll says as much");
 }
 
-/// The node that sent it may have a clock that is ahead of the one that gets the answer.
+/// The clock of the node that sent the submit may be ahead of the clock of the node that gets the answer.
 #[test]
 fn where_clocks_differ_a_duration_that_ends_a_little_too_late_counts_until_the_arrival() {
     let policy = Policy { clock_skew: secs(4), ..calls() };
@@ -225,7 +227,7 @@ fn where_clocks_differ_an_answer_expires_sooner_by_as_much() {
     assert_eq!(answer.expires, Some(START + secs(62 + 120 - 4)));
 }
 
-/// Trap: a caller refused the answer that was bought for it, with 39 s of life left.
+/// Regression: a caller was refused the answer that was bought for it, with 39 s of life left.
 #[test]
 fn the_callers_that_an_answer_was_bought_for_get_it_as_long_as_it_lives() {
     for (key, terms) in [shared(), agreed(true, Reuse::Exclusive, false), agreed(true, Reuse::Shared, true)] {
@@ -243,7 +245,7 @@ fn the_callers_that_an_answer_was_bought_for_get_it_as_long_as_it_lives() {
     }
 }
 
-/// Trap: a repeat accepted with an id, and refused when its caller came for the answer.
+/// Regression: a repeat was accepted with an id, and refused when its caller fetched the answer.
 #[test]
 fn a_repeat_is_given_an_answer_only_if_it_keeps_its_margin_until_the_caller_comes_for_it() {
     let (key, terms) = shared();
@@ -260,8 +262,8 @@ fn a_repeat_is_given_an_answer_only_if_it_keeps_its_margin_until_the_caller_come
     assert!(is_cached(&later, 127) && !is_cached(&later, 128), "62 + 120 - 40 - 15");
 }
 
-/// Trap: a placement that could not reuse an answer began a new life over it, and the callers that it was bought for
-/// got "not ready", another caller's error, or another caller's token.
+/// Regression: a placement that could not reuse an answer began a new life over it. The callers for which it was
+/// bought then got "not ready", another caller's error, or another caller's token.
 #[test]
 fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_bought_for() {
     let (key, terms) = shared();
@@ -295,7 +297,8 @@ fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_b
     assert!(advance.next.followed_by.is_some() && advance.next.followed_by != first.followed_by);
 }
 
-/// Trap: the order that followed was bought although a task of the first one was paid for and not answered yet.
+/// Regression: the order that followed was bought although a task of the first order was paid for and not answered
+/// yet.
 #[test]
 fn a_placement_resumes_a_task_that_is_paid_for_rather_than_with_an_order_that_follows() {
     let (key, terms) = shared();
@@ -313,7 +316,7 @@ fn a_placement_resumes_a_task_that_is_paid_for_rather_than_with_an_order_that_fo
     assert_eq!((origin, advance.next.current()), (Origin::Joined, Some(2)));
 }
 
-/// The order that follows is found through the first one, which must not be forgotten before it.
+/// The order that follows is found through the first one, so the first one must be kept as long.
 #[test]
 fn an_order_that_is_followed_is_remembered_for_as_long_as_the_next_one_may_be_open() {
     let (key, terms) = shared();

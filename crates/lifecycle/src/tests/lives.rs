@@ -1,4 +1,4 @@
-//! Single lives, step by step: known traps, and what a decision must do about them.
+//! Single lives, step by step: known traps, and the right decision for each.
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
-/// A life in one line: each step is an event and the seconds since the placement.
+/// Runs a life: each step is an event and the seconds since the placement.
 fn tell(policy: &Policy, steps: &[(u64, Event)]) -> Order {
     let (key, terms) = agreed(true, Reuse::Shared, false);
     steps.iter().fold(placed(key, &terms, policy), |order, (at, event)| {
@@ -40,7 +40,7 @@ fn called_back(attempt: u32) -> Event {
     }
 }
 
-/// An order that goes through the submit again keeps its count of retries.
+/// Also if an order goes through the submit again, it keeps its count of retries.
 #[test]
 fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
     let policy = policy(true, UnsettledDoubt::Resubmit).with_preset(Preset::Standard);
@@ -67,7 +67,7 @@ fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
     }
 }
 
-/// Five "no slot" replies because five other orders were quicker must not end an order that has minutes left.
+/// Five "no slot" replies because other orders were quicker must not end an order that has minutes left.
 #[test]
 fn what_costs_nothing_is_tried_until_the_deadline_and_the_end_names_the_reason() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
@@ -160,7 +160,7 @@ fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_t
     assert_eq!(collected.next.due(), None);
 }
 
-/// Waiting a flat 120 s would find it dead on arrival; and 5 s of polling must not make it look younger than it is.
+/// After a flat wait of 120 s the answer would be expired, and 5 s of polling must not make it look newer.
 #[test]
 fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
     let policy = policy(false, UnsettledDoubt::Resubmit);
@@ -218,7 +218,7 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
     assert_eq!(again(100_000), Placement::Refused(Refusal::Expired));
 }
 
-/// The word that settles a doubt may stand where it was kept while we could not write: with another node of ours.
+/// The callback that settles a doubt may be with another node, which kept it while the store was away.
 #[test]
 fn a_doubt_waits_for_a_callback_that_is_here_already_and_not_for_ever() {
     let pace = Pace { p50: secs(1), p95: secs(1), p99: secs(1) };
@@ -273,7 +273,7 @@ fn an_exclusive_answer_with_a_waiting_caller_goes_to_no_other_order() {
     assert!(matches!(claim(key), Decision::Advance(_)));
 }
 
-/// Whether it was paid for is a question for an operator, also when no caller wants it any more.
+/// Only an operator may decide whether the order was paid for, also when no caller wants it any more.
 #[test]
 fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
     let policy = policy(false, UnsettledDoubt::DeadLetter);
@@ -331,7 +331,7 @@ fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dr
     );
 }
 
-/// An order of ten seconds whose kind usually takes fifteen: its answer may be there all the same.
+/// An order with a timeout of ten seconds, whose kind usually takes fifteen: its answer may be ready earlier.
 #[test]
 fn a_task_is_polled_before_the_deadline_however_slow_its_kind_is() {
     for callbacks in [false, true] {
@@ -348,7 +348,7 @@ fn a_task_is_polled_before_the_deadline_however_slow_its_kind_is() {
     assert_eq!(hasty.first_ask(Some(secs(8))), hasty.first_poll, "but never sooner than the provider allows");
 }
 
-/// A store that forgets: what a node remembers goes on, and a person sees it until it is dropped.
+/// When a store forgets, an order that a node remembers continues, and is listed for an operator until it is dropped.
 #[test]
 fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
@@ -370,7 +370,7 @@ fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() 
     assert_eq!(queued.due(), Some(START + secs(12)), "another node may know that it was submitted");
 }
 
-/// An order that every node forgot is not bought again before an operator says so; a task that is known is resumed.
+/// An order that every node forgot is not bought again before an operator decides it. A known task is resumed.
 #[test]
 fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_resumes_its_task() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
@@ -390,8 +390,8 @@ fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_resumes_its_task() {
     assert!(matches!(revived.phase, Phase::Solved { .. }));
 }
 
-/// The task of an order with lost steps is resumed when a caller repeats it. If that brings nothing, the order waits
-/// for a person again, whatever went wrong.
+/// When a caller repeats an order with lost steps, its task is resumed. If that brings no answer, the order waits for
+/// an operator again, whatever the fault.
 #[test]
 fn an_order_with_lost_steps_whose_resumed_task_brings_nothing_is_not_bought_again() {
     let policy = policy(true, UnsettledDoubt::Resubmit);
@@ -441,7 +441,7 @@ fn an_order_with_lost_steps_whose_resumed_task_brings_nothing_is_not_bought_agai
     assert_eq!(late, Placement::Refused(Refusal::NeedsAPerson), "there is no task that could be resumed");
 }
 
-/// An order that was placed again after the store forgot the first one waits for what the first one paid.
+/// An order that was placed again after the store forgot the first record waits for the paid attempts of that record.
 #[test]
 fn the_attempts_of_a_forgotten_record_are_waited_for_and_not_paid_again() {
     let policy = policy(true, UnsettledDoubt::Resubmit);

@@ -1,5 +1,5 @@
-//! Answers: they are paid for, so no usable answer is thrown away. How fresh one is follows from the earliest moment
-//! at which it can have been solved, never from when we saw it.
+//! What to do with answers. They are paid for, so no usable answer is thrown away. The age of an answer follows from
+//! the earliest moment at which it can have been solved, never from when we received it.
 
 use super::people::new_order;
 use super::{Decision, NextOrder, WhyIgnored};
@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-/// The spare answer of an attempt as an order of its own, solved and free to be taken.
+/// The surplus answer of an attempt as an order of its own, solved and free to be taken.
 #[must_use]
 pub fn surplus_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<Order> {
     let made = order.attempt(attempt)?;
@@ -33,22 +33,21 @@ pub fn surplus_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<O
     Some(surplus)
 }
 
-/// What goes into the usage when an order is served from the stock, whichever answer it is: how much sooner it is
-/// there than if it had been bought.
+/// What the usage counts when an order is served from stock: the time saved, compared with buying an answer.
 #[must_use]
 pub fn from_stock_order(policy: &Policy) -> Counters {
     Counters { asked: 1, from_stock: 1, saved_ms: millis(policy.pace.p50), ..Counters::default() }
 }
 
-/// How old an answer was when it was handed out.
+/// The usage entry for the age of an answer when it was handed out.
 #[must_use]
 pub fn age_at_hand_out(answer: &Answer, at: Timestamp) -> Counters {
     Counters { stock_age_ms: millis(at.since(answer.earliest)), ..Counters::default() }
 }
 
-/// The earliest moment at which an answer that came by callback can have been solved. Providers call at once. A call
-/// that got no answer from us is repeated, so if there was an outage since the task was last known to be unsolved,
-/// the first call may have come when it began.
+/// The earliest moment at which an answer that came by callback can have been solved. Providers call at once, and
+/// repeat a call that got no reply. So if there was an outage since the task was last known to be unsolved, the first
+/// call may have come when the outage began.
 fn solved_after(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> Timestamp {
     let missed = missed_since(unsolved_at, receipt, policy);
     let first_call = missed.map_or(receipt.at, |begun| begun.min(receipt.at));
@@ -61,9 +60,9 @@ fn missed_since(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> O
     receipt.outages.iter().filter(matters).map(|outage| outage.from).min()
 }
 
-/// The earliest moment at which an answer that arrived at `arrived` can have been solved. Each piece of evidence names a
-/// moment before which the task was not solved: the submit or the last poll that returned "not ready", the callback, and
-/// how long the provider says that it took. The latest of them counts.
+/// The earliest moment at which an answer that arrived at `arrived` can have been solved. Each piece of evidence
+/// names a moment before which the task was unsolved: the submit or last "not ready" poll, the callback, and the
+/// duration that the provider reports. The latest of them counts.
 fn earliest_solve(
     attempt: &Attempt,
     took_at_least: Option<Duration>,
@@ -82,8 +81,8 @@ fn earliest_solve(
     unsolved_at.max(by_callback).max(by_duration)
 }
 
-/// Whether an answer that a poll brought now would be too old for any caller. A poll seldom says how long the provider
-/// took, so its answer counts as old as it can be.
+/// Whether an answer that a poll brought now would be too old for any caller. A poll seldom reports how long the
+/// provider took, so its answer counts as old as it can be.
 #[must_use]
 pub fn would_be_too_old(order: &Order, attempt: u32, now: Timestamp, policy: &Policy) -> bool {
     let expires = |attempt: &Attempt| Some(attempt.unsolved_at + order.terms.life? - policy.clock_skew);
@@ -91,7 +90,8 @@ pub fn would_be_too_old(order: &Order, attempt: u32, now: Timestamp, policy: &Po
 }
 
 impl NextOrder {
-    /// An answer to any attempt is paid for: it settles the order, revives it, goes to the stock, or is waste.
+    /// Handles the answer to an attempt. It is paid for: it settles the order, revives it, goes to the stock, or is
+    /// waste.
     pub(super) fn answered(
         mut self,
         number: u32,
@@ -147,8 +147,8 @@ impl NextOrder {
         self.done()
     }
 
-    /// How much life a new answer must have: what its callers requested, if it settles their order; the margin of a
-    /// reused answer, if it goes to the stock.
+    /// How much life a new answer must have: what its callers requested if it settles their order, or the margin of a
+    /// reused answer if it goes to the stock.
     fn life_needed(&self) -> Duration {
         let terms = &self.next.terms;
         let is_for_callers = match self.next.phase {
@@ -158,7 +158,7 @@ impl NextOrder {
         if is_for_callers { terms.min_life } else { terms.margin }
     }
 
-    /// Takes the delivery in: counted as paid, with the expiry that follows from the earliest it can have been solved.
+    /// Accepts an answer: it counts as paid, and gets the expiry that follows from the earliest possible solve.
     fn receive(
         &mut self,
         number: u32,
@@ -181,9 +181,10 @@ impl NextOrder {
         Answer { payload: delivery.payload, attempt: number, earliest, expires, cost }
     }
 
-    /// A callback may be overtaken by a poll, whose answer is dated without a callback: it waited in the spill, or it came
-    /// in an outage of ours and is repeated now. It says more than the poll. A callback that comes after the poll without
-    /// such an outage says nothing: it may be the repeat of one that was lost on its way.
+    /// Dates an answer again when a callback comes after a poll has brought it. The callback was late because it
+    /// waited in the spill, or because the provider repeats it after an outage of ours. Such a callback is better
+    /// evidence than the poll. Any other late callback is no evidence: it may be the repeat of one that was lost on
+    /// its way.
     pub(super) fn date_again(
         mut self,
         number: u32,
@@ -220,14 +221,14 @@ impl NextOrder {
         }
     }
 
-    /// A callback may be the first to say what the provider calls it.
+    /// Stores the provider's task id from a callback.
     pub(super) fn learn_task(&mut self, number: u32, task: Option<String>) {
         if let Some(attempt) = self.next.attempt_mut(number) {
             attempt.task = task.filter(|task| task.len() <= TASK_BYTES_MAX);
         }
     }
 
-    /// Under its name alone can the answer be reported.
+    /// Keeps the task id of the attempt: only with it can the answer be reported.
     fn remember_task(&mut self, number: u32) {
         if let Some(attempt) = self.next.attempt_mut(number)
             && let Progress::Solving { task } | Progress::Trailing { task, .. } = &attempt.progress
@@ -310,7 +311,7 @@ impl NextOrder {
         self.done()
     }
 
-    /// Nothing was bought for it yet, and now nothing need be.
+    /// Serves the order from stock. Nothing was bought for it yet, and now nothing needs to be bought.
     pub(super) fn served_from_stock(
         mut self,
         by: Key,

@@ -11,13 +11,13 @@ use alloc::vec::Vec;
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// Usage is counted by day (UTC), and each day must be right by itself.
+/// Whether two moments are on the same day (UTC). Usage is counted by day, and each day must be correct by itself.
 const fn is_same_day(a: Timestamp, b: Timestamp) -> bool {
     a.as_millis() / DAY_MS == b.as_millis() / DAY_MS
 }
 
 impl NextOrder {
-    /// What this attempt cost is known now; or it is known that the price is not (`None`).
+    /// Sets the cost of an attempt; `None` if it stays unknown.
     pub(super) fn charge(&mut self, number: u32, cost: Option<Money>) {
         let now = self.now;
         let Some(attempt) = self.next.attempt_mut(number) else { return };
@@ -39,8 +39,8 @@ impl NextOrder {
         }
     }
 
-    /// An attempt that the provider did not take costs nothing. One that it could not solve costs what its rules say.
-    /// Of any other that it took and ended with a fault it is not known whether it was charged.
+    /// Sets the cost of an attempt that ended with a fault. It is zero if the provider did not take the task, and
+    /// follows the provider's rules if the task was unsolvable. Otherwise it is unknown.
     pub(super) fn charge_for_a_fault(&mut self, number: u32, class: FaultClass, policy: &Policy) {
         let price = self.next.terms.price.filter(|_| !policy.other_currency);
         let is_accepted = self.next.attempt(number).is_some_and(|attempt| attempt.accepted);
@@ -62,8 +62,8 @@ impl NextOrder {
         self.counters.priced_late += u64::from(since.is_some_and(|since| is_same_day(since, now)));
     }
 
-    /// Attempts that the order does not wait for any more, and that may have been charged: their price is not known
-    /// until word of them comes after all.
+    /// Counts attempts that may have been charged and that the order does not wait for any more. Their price is
+    /// unknown unless a late reply brings it.
     pub(super) fn count_what_is_left(&mut self) {
         let awaited = self.next.current().filter(|_| self.next.wanted);
         let is_left = |attempt: &&Attempt| {
@@ -78,7 +78,7 @@ impl NextOrder {
         }
     }
 
-    /// Where answers are free by the price list, so is what came to none.
+    /// A price of 0 if answers are free by the price list: then attempts without an answer are free, too.
     fn free(&self) -> Option<Money> {
         self.next.terms.price.filter(|price| *price == Money(0))
     }

@@ -1,5 +1,4 @@
-//! Follow-ups after the money has been spent: reports to the provider, and calls to webhooks. Nothing here pays for
-//! anything.
+//! Follow-ups after an order has ended: reports to the provider, and calls to webhooks. Nothing here costs money.
 
 use super::{Decision, NextOrder, WhyIgnored};
 use crate::event::{DeliveryOutcome, Effect, ReportOutcome};
@@ -25,13 +24,13 @@ fn answered_attempt(order: &Order) -> Option<u32> {
 }
 
 impl Order {
-    /// The caller's report about the answer that stands, if there is one.
+    /// The caller's report about the present answer, if there is one.
     #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.attempt(answered_attempt(self)?)?.report.as_ref()
     }
 
-    /// When the next webhook is to be called, if any is.
+    /// When the next webhook must be called, if there is one.
     pub(crate) fn follow_up_due(&self) -> Option<Timestamp> {
         let reports = self.attempts.iter().filter_map(|attempt| match attempt.report.as_ref()?.state {
             ReportState::Owed { at, .. } => Some(at),
@@ -44,8 +43,8 @@ impl Order {
         reports.chain(tellings).min()
     }
 
-    /// Whether it stands among the dead letters: itself, for a webhook that was never delivered, or because the store
-    /// forgot it.
+    /// Whether the order is among the dead letters: because it is dead, because a webhook was never delivered, or
+    /// because the store forgot the order.
     #[must_use]
     pub fn needs_a_person(&self) -> bool {
         matches!(self.phase, Phase::Dead { .. })
@@ -53,8 +52,8 @@ impl Order {
             || (self.has_dead_webhook() && !self.phase.is_open())
     }
 
-    /// Whether a delivery that begins at this moment carries the answer, and not the news that there is none for its
-    /// caller.
+    /// Whether a delivery that begins at `begun` carries the answer, rather than the message that there is none for
+    /// its caller.
     fn leaves_by_delivery(&self, begun: Timestamp) -> bool {
         let by = self.taker().unwrap_or(self.key);
         let is_in_stock = matches!(self.phase, Phase::Solved { .. }) && self.must_be_claimed();
@@ -69,7 +68,7 @@ impl Order {
 }
 
 impl NextOrder {
-    /// The first follow_up that is due, if any.
+    /// Runs the first follow-up that is due, if there is one.
     pub(super) fn run_follow_up(mut self) -> Decision {
         let now = self.now;
         if let Some(number) = self.next.attempts.iter().find_map(|attempt| match attempt.report.as_ref()? {
@@ -98,8 +97,8 @@ impl NextOrder {
         }
     }
 
-    /// An answer that goes to one caller only belongs to that caller before it leaves, so that a cancellation cannot
-    /// send it to the stock as well. It counts as collected only when the delivery was taken.
+    /// Reserves a single-use answer for the caller before it is delivered, so that a cancellation cannot send it to
+    /// the stock as well. It counts as collected only when the delivery was accepted.
     fn reserve_for_delivery(&mut self) {
         let order = &self.next;
         let is_good = matches!(&order.phase, Phase::Solved { answer, .. }
@@ -111,7 +110,7 @@ impl NextOrder {
 
     // ---- reports -------------------------------------------------------------------------------------------
 
-    /// A caller says whether the answer was any good. The first word counts.
+    /// Records a caller's report whether the answer was good. Only the first report counts.
     pub(super) fn reported(mut self, is_good: bool) -> Decision {
         let now = self.now;
         let Some(number) = answered_attempt(&self.next) else {
@@ -220,7 +219,7 @@ impl NextOrder {
         self.done()
     }
 
-    /// An operator sends every undelivered webhook on its way again.
+    /// Plans every undelivered webhook again, because an operator replays it.
     pub(super) fn tell_again(&mut self) -> bool {
         let now = self.now;
         let mut is_any = false;
@@ -233,7 +232,7 @@ impl NextOrder {
         is_any
     }
 
-    /// An operator gives up the webhooks that were never delivered.
+    /// Removes the webhooks that were never delivered, because an operator drops them.
     pub(super) fn tell_no_more(&mut self) -> bool {
         let before = self.next.webhooks.len();
         self.next.webhooks.retain(|webhook| matches!(webhook.state, DeliveryState::Owed { .. }));

@@ -1,6 +1,6 @@
-//! What happens to an order that the store forgot. A node that remembers it puts it back and it goes on. An order
-//! that no node remembers is for an operator. Attempts of a forgotten record count for the record that took its
-//! place. Nothing is paid for here.
+//! What happens to an order that the store forgot. A node that remembers the order puts it back, and it continues. An
+//! order that no node remembers needs an operator. Attempts of a forgotten record count for the record that replaced
+//! it. Nothing here costs money.
 
 use super::{Decision, NextOrder, WhyIgnored};
 use crate::order::{Attempt, DeadCause, Phase, Progress};
@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 impl NextOrder {
-    /// The order continues as the node remembers it. Another node may have submitted it since, and puts back
-    /// more: this one submits nothing until then.
+    /// Puts the order back as a node remembers it. Another node may have submitted it since, and puts back later
+    /// steps. So this node submits nothing before `others_by`.
     pub(super) fn put_back(mut self, others_by: Timestamp) -> Decision {
         if let Phase::Queued { until, held } = &self.next.phase {
             self.next.phase = Phase::Queued { until: (*until).max(others_by), held: *held };
@@ -22,7 +22,7 @@ impl NextOrder {
         self.done()
     }
 
-    /// Only a person may decide to pay again.
+    /// Marks the last steps as lost: only an operator may decide to pay again.
     pub(super) fn lost(mut self, policy: &Policy) -> Decision {
         if self.next.steps_lost && matches!(self.next.phase, Phase::Dead { .. }) {
             return Decision::Ignore(WhyIgnored::OldNews);
@@ -31,8 +31,8 @@ impl NextOrder {
         self.move_to_dead_letters(DeadCause::StoreForgot, policy)
     }
 
-    /// Attempts that may still bring an answer are remembered here, each once. An order that has not paid yet waits
-    /// for them.
+    /// Adds attempts of a forgotten record that may still bring an answer, each once. An order that has not paid yet
+    /// waits for them.
     pub(super) fn recalled(mut self, born: Timestamp, attempts: Vec<Attempt>, policy: &Policy) -> Decision {
         let is_waiting = matches!(self.next.phase, Phase::Queued { .. });
         let is_bought = self.next.attempts.iter().any(Attempt::is_own);
@@ -70,8 +70,8 @@ impl NextOrder {
         self.done()
     }
 
-    /// Resumes a task that is paid for, or waits out a doubt; otherwise the order stays as it is. `since` is
-    /// when it was last given up.
+    /// Resumes a task that is paid for, or waits for an attempt in doubt; otherwise the order stays as it is. `since`
+    /// is when that attempt was last given up.
     pub(super) fn wait_for_what_is_paid(&mut self, since: Timestamp, policy: &Policy) {
         if self.resume_paid(policy) {
             return;

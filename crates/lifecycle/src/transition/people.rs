@@ -1,5 +1,5 @@
-//! What callers and operators do to an order: place it, cancel it, replay it, and release a fixed account. Placing
-//! pays for nothing by itself; it decides whether there is something to join, to resume, or to begin.
+//! What callers and operators do to an order: place it, cancel it, replay it, and release a fixed account. A
+//! placement does not pay by itself. It decides whether to join, resume or begin.
 
 use super::{Advance, Decision, NextOrder, WhyIgnored};
 use crate::account::currency_of;
@@ -52,14 +52,14 @@ pub enum Placement {
         origin: Origin,
         advance: Box<Advance>,
     },
-    /// The order under this key does not change; only the usage does.
+    /// The order under this key does not change. Only the usage does.
     Stands {
         key: Key,
         origin: Origin,
         counters: Counters,
     },
-    /// The answer on record belongs to the callers that it was bought for. Once this advance is written, the
-    /// order that follows is placed.
+    /// The answer on record belongs to the callers for which it was bought. After this advance is written, the order
+    /// that follows is placed.
     Follow {
         advance: Box<Advance>,
     },
@@ -71,11 +71,11 @@ pub enum Placement {
 pub enum Refusal {
     /// The caller's key belongs to an order with other parameters.
     OtherParameters,
-    /// An equal order was refused a moment ago, and placing it again is held back.
+    /// An equal order failed a moment ago, and a new placement is held back.
     HeldBack { fault: Fault, until: Timestamp },
-    /// The answer under the caller's key has expired; another one needs another key.
+    /// The answer under the caller's key has expired. A new answer needs a new key.
     Expired,
-    /// A dead letter in doubt: only a person may decide to pay again.
+    /// The order is a dead letter in doubt: only an operator may decide to pay again.
     NeedsAPerson,
 }
 
@@ -119,7 +119,7 @@ fn begin(key: Key, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Place
     NextOrder::new(&new_order(key, Arc::clone(terms), now), now).begin_life(terms, policy)
 }
 
-/// Decides what a placement does to the one order that is on record.
+/// Decides what a placement does to one order on record.
 fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Placement {
     // A place in a pool that is filled, or is being filled: a second placement has nothing to do.
     if terms.slot.is_some() {
@@ -184,12 +184,12 @@ fn has_open_attempt(order: &Order) -> bool {
     order.attempts.iter().any(Attempt::is_open)
 }
 
-/// Whether there is a task that a new life would resume.
+/// Whether the order has a task that a new life would resume.
 fn has_paid_task(order: &Order, now: Timestamp, policy: &Policy) -> bool {
     order.attempts.iter().any(|attempt| is_resumable(attempt, now, policy))
 }
 
-/// Whether this is a task that was left behind, and that the provider still knows.
+/// Whether the order has left this task, and the provider still knows it.
 fn is_resumable(attempt: &Attempt, now: Timestamp, policy: &Policy) -> bool {
     matches!(attempt.progress, Progress::Trailing { .. }) && now < attempt.sent + policy.task_life
 }
@@ -199,8 +199,8 @@ fn is_in_doubt(order: &Order) -> bool {
     order.attempts.iter().any(|attempt| attempt.progress == Progress::Sent)
 }
 
-/// A placement with its own key is a repeat for as long as there is a record. Without one, a single-use answer is for
-/// repeats within the window, and one that can be used again is for every caller.
+/// Whether a placement repeats the order. With an idempotency key, it does as long as the record exists. Without one,
+/// a single-use answer counts only for placements within the window, and a reusable answer counts for every caller.
 fn is_a_repeat(order: &Order, solved: Timestamp, now: Timestamp, policy: &Policy) -> bool {
     let is_in_window = policy.share_window.is_none_or(|window| now <= solved + window);
     order.terms.keyed || !order.terms.single_use || is_in_window
@@ -237,9 +237,9 @@ impl NextOrder {
         Placement::Commit { origin, advance: Box::new(advance) }
     }
 
-    /// A new life here would overwrite an answer that is alive, and that the callers that it was bought for may still
-    /// come for. But where a task is paid for and not answered yet, the new life resumes that task: to leave it
-    /// would pay twice.
+    /// Begins a new life, or lets another order follow. A new life would overwrite a living answer that the callers
+    /// for which it was bought may still fetch. But if a task is paid for and not answered yet, the new life resumes
+    /// it: otherwise it would be paid twice.
     fn begin_or_follow(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
         let order = &mut self.next;
         match &order.phase {
@@ -288,7 +288,7 @@ impl NextOrder {
         self.placement(origin)
     }
 
-    /// A new life resumes what an earlier one may have paid for, and pays only if there is nothing.
+    /// Begins a new life. It resumes what an earlier life may have paid for, and pays only if there is nothing.
     pub(super) fn restart(&mut self, policy: &Policy) {
         let now = self.now;
         if let Phase::Solved { answer, .. } = &self.next.phase
@@ -315,7 +315,7 @@ impl NextOrder {
         self.wait_for_what_is_paid(dead_since, policy);
     }
 
-    /// Waits for an attempt that is paid for and was left behind, if there is one, rather than pay again.
+    /// Waits for an attempt that is paid for and was left, if there is one, to avoid a second payment.
     pub(super) fn resume_paid(&mut self, policy: &Policy) -> bool {
         let now = self.now;
         let phase = self.next.attempts.iter_mut().rev().find_map(|attempt| match &attempt.progress {
@@ -388,7 +388,7 @@ impl NextOrder {
         self.fail(FailCause::Cancelled)
     }
 
-    /// Adds a note of a person to the timeline. Nothing else changes.
+    /// Adds an operator's note to the timeline. Nothing else changes.
     pub(super) fn noted(mut self, mut text: String) -> Decision {
         text.truncate(text.floor_char_boundary(NOTE_BYTES_MAX));
         self.tell(TimelineEvent::Noted { text });

@@ -1,4 +1,4 @@
-//! What a provider says, in reply to a submit or a poll or by calling back, and what it means for the order.
+//! What a provider's reply or callback means for the order.
 
 use super::{Decision, NextOrder, WhyIgnored};
 use crate::event::{CallbackResult, PollOutcome, Receipt, SubmitOutcome, Via};
@@ -49,7 +49,8 @@ impl NextOrder {
         matches!(self.next.phase, Phase::Submitting { attempt, .. } if attempt == number)
     }
 
-    /// The provider has it. An order that has not paid again meanwhile waits for it; any other lets it trail.
+    /// The provider has taken the task. If the order has not paid again meanwhile, it waits for this task; otherwise
+    /// the attempt trails.
     pub(super) fn accepted(&mut self, number: u32, task: String, policy: &Policy) {
         let poll_at = self.first_ask_at(number, policy);
         self.mark_paid(number);
@@ -72,7 +73,7 @@ impl NextOrder {
         sent + policy.first_ask(Some(usable))
     }
 
-    /// We know now that this attempt was taken: it counts as paid, once.
+    /// Counts the attempt as paid, once, because the provider is known to have taken it.
     pub(super) fn mark_paid(&mut self, number: u32) {
         let was_in_doubt = !self.is_submitting(number);
         let Some(attempt) = self.next.attempt_mut(number) else { return };
@@ -129,7 +130,7 @@ impl NextOrder {
         }
     }
 
-    /// The provider's reply is not understood: poll a few more times, then leave it to an operator. The task stays.
+    /// Handles a reply that is not understood: a few more polls, then an operator must look. The task stays.
     pub(super) fn puzzled(mut self, number: u32, fault: Fault, policy: &Policy) -> Decision {
         self.tell(TimelineEvent::Faulted { attempt: number, fault: fault.clone() });
         if self.next.current() != Some(number) {
