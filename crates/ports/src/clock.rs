@@ -1,4 +1,4 @@
-//! The time, as an argument. In a simulation it jumps, stands still and disagrees between nodes, as it does in life.
+//! The time, as an argument. In a simulation it may jump, stop or differ between nodes, as on real machines.
 
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
@@ -7,6 +7,6 @@ use quittance_lifecycle::Timestamp;
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
-    /// Returns when [`now`](Self::now) has reached `moment`, or a little after.
+    /// Waits until [`now`](Self::now) has reached `moment`, or a little longer.
     async fn sleep_until(&self, moment: Timestamp);
 }

@@ -1,8 +1,8 @@
-//! What a store must promise: one named test for each promise, and every store runs them all. Stores cannot
-//! skip one, and a promise that is not tested here is not one.
+//! What a store must promise: one named test for each promise, and every store runs them all. A store cannot skip
+//! one. A promise without a test here does not count.
 //!
-//! A store says in one line that it keeps them; how a test gets its store, its runtime and its real time is for the
-//! store's crate to say:
+//! A store declares its tests in one line. Its own crate provides the store, the runtime and the real time for a
+//! test:
 //!
 //! ```
 //! use quittance_ports::conformance::{Promise, drive};
@@ -18,8 +18,8 @@
 //! conformance!(run);
 //! ```
 //!
-//! A store behind a network brings its runtime, its set-up and its timeout. No promise sets a limit to its own
-//! waiting: the runner knows how long word takes here, and a wake-up that never comes is for it to notice.
+//! A store behind a network brings its own runtime, set-up and timeout. No promise limits its waiting: the runner
+//! knows how long a wake-up takes with this store, and notices if none comes.
 //!
 //! ```ignore
 //! fn run(promise: Promise) {
@@ -34,8 +34,8 @@
 //!
 //! A store that several processes share runs the suite a second time behind a [`Relay`] of two handles.
 //!
-//! Nothing here hides behind a cargo feature: it is small, it needs nothing that the crate does not need anyway, and
-//! what is always compiled does not rot.
+//! The suite has no cargo feature: it is small, it needs no other dependencies, and code that is always compiled does
+//! not become outdated.
 
 mod due;
 mod keeping;
@@ -74,10 +74,10 @@ use std::time::Duration;
 /// One test of the suite. It needs a fresh store that only this test uses.
 pub type Promise = fn(Arc<dyn Store>) -> PromiseFuture;
 
-/// It panics if the promise is broken.
+/// The future of a promise. It panics if the promise is broken.
 pub type PromiseFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Makes a `#[test]` of each promise. Takes the `fn(Promise)` that runs one; see [the module](mod@crate::conformance).
+/// Makes a `#[test]` of each promise, run by a given `fn(Promise)`; see [the module](mod@crate::conformance).
 #[macro_export]
 macro_rules! conformance {
     (@tests [$run:expr] $($promise:ident)*) => {$(
@@ -164,8 +164,8 @@ macro_rules! conformance {
 /// Every promise with its name.
 pub const PROMISES: &[(&str, Promise)] = conformance!(@each names []);
 
-/// Runs a future to its end on this thread. It panics if the future waits and nothing wakes it for as long as
-/// `timeout`: zero for a store that answers at once, real time for one that works behind the scenes.
+/// Runs a future to its end on this thread. Panics if the future waits and nothing wakes it within `timeout`: zero
+/// for a store that answers at once, real time for a store with threads of its own.
 pub fn drive<T>(timeout: Duration, future: impl Future<Output = T>) -> T {
     let bell = Arc::new(WakeFlag::default());
     let waker = Waker::from(Arc::clone(&bell));
@@ -197,7 +197,7 @@ impl Wake for WakeFlag {
     }
 }
 
-/// Why the suite may `expect` whatever a store returns.
+/// The message for results of a store that must be `Ok`.
 const AVAILABLE: &str = "a store under test is there, and can read what it wrote";
 
 /// Commits without adding to the usage.

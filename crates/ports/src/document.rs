@@ -1,6 +1,5 @@
-//! What all nodes must agree on besides orders, in a few small documents that are written by compare-and-swap: the
-//! pools that people have set, what reports have taught about how long the answers of a site really live, what people
-//! do with a great many dead letters at once, and the alerts that stand.
+//! Shared documents: what all nodes must agree on besides orders. There are four sorts, each written by
+//! compare-and-swap: pools, reports about the answers of a site, bulk actions on dead letters, and alerts.
 
 use crate::hours::Hours;
 use crate::store::Version;
@@ -11,15 +10,15 @@ use std::time::Duration;
 
 /// The most shared documents in a store. Nodes read all of them every few seconds.
 pub const DOCUMENTS_MAX: usize = 512;
-/// No pool holds more than this, whatever is asked of it.
+/// The most answers that a pool may hold, whatever its goal.
 pub const SIZE_MAX: u32 = 1000;
 /// The longest name of a pool.
 pub const POOL_NAME_BYTES_MAX: usize = 64;
 
-/// What the operator asks of a pool.
+/// The goal that the operator sets for a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// The share of orders, in thousandths, that the stock is to serve: 1 to 999.
+    /// The share of orders that the stock should serve, in thousandths: 1 to 999.
     Served {
         permille: u32,
     },
@@ -32,18 +31,18 @@ pub enum Goal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSpec {
     pub name: String,
-    /// The tenant whose orders it serves.
+    /// The tenant whose orders the pool serves.
     pub tenant: String,
     pub kind: String,
     pub params: BTreeMap<String, Value>,
     pub goal: Goal,
-    /// The most that it may spend in an hour.
+    /// The most that the pool may spend in one hour.
     pub budget: Option<Money>,
-    /// When it is kept filled; always, if there is none.
+    /// When the pool is kept filled; always, if the list is empty.
     pub hours: Vec<Hours>,
-    /// How much life its answers must have when they are handed out; the kind's margin if absent.
+    /// How much life the pool's answers must have when they are handed out; `None` for the kind's margin.
     pub min_life: Option<Duration>,
-    /// A pool that is off is remembered, and buys nothing.
+    /// Whether the pool is on. A pool that is off is kept, and buys nothing.
     pub is_on: bool,
 }
 
@@ -52,64 +51,64 @@ pub struct PoolSpec {
 pub struct PoolDocument {
     pub spec: PoolSpec,
     /// The generation of each place that was ever filled, by its number. It only grows. The node that raises it then
-    /// places the order of that generation; if it dies before that, the next node does it.
+    /// places the order of that generation. If that node dies before, the next node does it.
     pub generations: Vec<u64>,
-    /// The generations of every place begin after this number: a pool that was removed and set again meets none of
+    /// The generations of all places begin after this number, so a pool that was removed and set again meets none of
     /// its old orders.
     pub first_generation: u64,
     pub spent: Spent,
-    /// Refills that are counted in `spent` at a price that was expected, by place: what they really cost is not known
-    /// yet.
+    /// Refills that are counted in `spent` at an expected price, by place. Their real cost is not known yet.
     pub reserved: BTreeMap<u32, Reservation>,
-    /// What its last answer cost. It holds only as long as `basis` does.
+    /// What the pool's last answer cost. Valid only while `basis` is.
     pub price: Option<Money>,
     pub basis: PriceBasis,
-    /// What all money on this document is in; empty if it was written before currencies were named here.
+    /// The currency of all amounts in this document; empty if it was written before currencies were named here.
     pub currency: String,
-    /// When a caller last wanted what it keeps, or an operator set it: a fixed size without demand is given up, also
-    /// after a restart.
+    /// When a caller last wanted an answer of this pool, or an operator set it. After a long time without demand, a
+    /// pool of a fixed size holds nothing, also after a restart.
     pub asked_at: Timestamp,
-    /// How it is sized, by the node that keeps it: for people to read.
+    /// The level and its reason, written by the node that keeps the pool, for operators.
     pub level: Option<LevelView>,
-    /// It was removed, and is kept only so that a pool of its name that is set again in the same hour has not more to
-    /// spend.
+    /// Whether the pool was removed. The document is kept so that a new pool of its name has no new budget in the
+    /// same hour.
     pub is_removed: bool,
 }
 
-/// A refill that has been counted and has not ended yet.
+/// A refill that was counted and has not ended yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// The hour in which it was counted.
+    /// The hour in which the refill was counted.
     pub hour: u64,
-    /// The price at which it was counted; `None` if none was known.
+    /// The price at which the refill was counted; `None` if none was known.
     pub price: Option<Money>,
 }
 
-/// Under which circumstances the price of a pool was learned. A price that was learned under others is not known now.
+/// The circumstances under which the price of a pool was learned. Under other circumstances the price counts as
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PriceBasis {
     /// A digest of what is bought, where, in which currency, and at which price of the list.
     pub digest: u64,
-    /// Only orders that were placed since then tell the price.
+    /// Only orders that were placed since then show the price.
     pub since: Timestamp,
 }
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// What a pool has set out to spend in an hour.
+/// What a pool has spent, or reserved, in one hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Hours since 1970, in UTC.
     pub hour: u64,
     pub money: Money,
     pub refills: u64,
-    /// Refills whose price is not known: they are not in `money`.
+    /// Refills with an unknown price, which `money` does not include.
     pub unpriced: u64,
-    /// What some of the `unpriced` are expected to have cost: a price was known when they were ordered.
+    /// The expected cost of those `unpriced` refills whose price was known when they were ordered.
     pub expected: Money,
-    /// The rest of the `unpriced`: nothing says what they cost, or what is left of a budget.
+    /// The other `unpriced` refills. Nothing shows what they cost, so the rest of a budget is not known.
     pub without_price: u64,
-    /// The store forgot, and in this hour more may have been spent than this.
+    /// Whether more than this may have been spent in this hour, because the store forgot.
     pub is_incomplete: bool,
 }
 
@@ -140,16 +139,15 @@ impl PoolDocument {
         }
     }
 
-    /// The document of a pool that is set at `at` in place of this one, which was removed: it meets none of the old
-    /// orders, and what was spent stays spent.
+    /// The document of a pool that is set at `at` again after this one was removed. It meets none of the old orders,
+    /// and keeps what was spent.
     #[must_use]
     pub fn set_again(self, spec: PoolSpec, at: Timestamp) -> Self {
         let Self { spent, price, basis, currency, .. } = self;
         Self { spent, price, basis, currency, ..Self::new(spec, at) }
     }
 
-    /// The document for a node whose money is in `currency`. Amounts in another currency say nothing here: what was
-    /// bought for them has no known price.
+    /// The document for a node with this `currency`. Amounts in another currency become unknown.
     #[must_use]
     pub fn in_currency(mut self, currency: &str) -> Self {
         if self.currency != currency {
@@ -191,21 +189,22 @@ impl Spent {
     }
 }
 
-/// The level of a pool and why it is that, as it was last decided.
+/// The last decided level of a pool, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelView {
     pub at: Timestamp,
     pub size: u32,
     pub why: String,
-    /// Orders in a thousand seconds.
+    /// Orders in 1000 seconds.
     pub rate_milli: u64,
     pub lead: Duration,
-    /// What stood there fresh, and what was on its way.
+    /// How many answers were fresh in stock.
     pub fresh: u32,
+    /// How many answers were on their way.
     pub on_their_way: u32,
 }
 
-/// What callers have reported about answers of one site.
+/// What callers have reported about the answers of one site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustDocument {
     pub tenant: String,
@@ -214,39 +213,42 @@ pub struct TrustDocument {
     pub trust: Trust,
 }
 
-/// What is to be done with dead letters.
+/// What a bulk action does with dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkAction {
     Replay,
     Drop,
 }
 
-/// A bulk action: many dead letters that a person wants replayed or dropped. Any node can continue where the
-/// last one stopped.
+/// A bulk action: many dead letters that an operator replays or drops. Any node can continue where the last one
+/// stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BulkDocument {
     /// A unique number.
     pub number: u64,
     pub action: BulkAction,
     pub filter: DeadLetterFilter,
-    /// Only what was dead before it began: what is replayed and dies again is not replayed a second time.
+    /// When the action began. Only orders that were dead before that are included: an order that dies again is not
+    /// replayed a second time.
     pub begun: Timestamp,
     pub per_second: u32,
-    /// All up to this key have been seen to.
+    /// All dead letters up to this key are done.
     pub after: Option<Key>,
-    /// How many were done, and how many were meant and were no dead letters any more, or could not be read.
+    /// How many dead letters were replayed or dropped.
     pub done: u64,
+    /// How many matching orders were no dead letters any more, or could not be read.
     pub passed_over: u64,
-    /// When there was nothing left to do, or a person stopped it.
+    /// When the action ended: nothing was left to do, or an operator stopped it.
     pub ended: Option<Timestamp>,
     pub was_stopped: bool,
 }
 
-/// An alert that stands, or has stood a short while ago.
+/// An alert that is active, or was active a short while ago.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlertNote {
-    /// The rule's name, and what it is about: a provider, a pool, a node; nothing, if there is only one.
+    /// The name of the rule.
     pub rule: String,
+    /// What the alert is about: a provider, a pool, a node; empty if the rule has only one subject.
     pub subject: String,
     pub is_grave: bool,
     pub words: String,
@@ -256,8 +258,8 @@ pub struct AlertNote {
     pub seen: Option<Timestamp>,
 }
 
-/// What the usage of its day had counted at a moment, as far as alerts are about it. A node that restarts knows by it
-/// what was counted in the hour before.
+/// What the usage of a day had counted at one moment, as far as alerts need it. A node that restarts computes from
+/// this what was counted in the last hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     pub at: Timestamp,
@@ -268,11 +270,11 @@ pub struct Mark {
     pub solved: u64,
     pub recovered_by_poll: u64,
     pub spent: Money,
-    /// Answers whose price is not known: they are not in `spent`.
+    /// Answers with an unknown price, which `spent` does not include.
     pub unpriced: u64,
 }
 
-/// The alerts, as the node has them that looks after them, and the marks of the last hour, the oldest first.
+/// The alerts of the node that runs the alert engine, and the marks of the last hour, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AlertDocument {
     pub alerts: Vec<AlertNote>,
@@ -289,7 +291,7 @@ pub enum SharedDocument {
 }
 
 impl SharedDocument {
-    /// Under which name it is kept: one for each pool, and one for each site of a kind and tenant.
+    /// The name of the document: one for each pool, and one for each site of a kind and tenant.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -300,7 +302,7 @@ impl SharedDocument {
         }
     }
 
-    /// There is one for all.
+    /// The name of the one document of all alerts.
     pub const ALERTS: &'static str = "alerts";
 
     #[must_use]
@@ -313,7 +315,8 @@ impl SharedDocument {
         format!("pool/{pool}")
     }
 
-    /// None of the three may hold a line break, so no two of them are written alike.
+    /// The name of the document for reports about a site. None of the three parts may contain a line break, so names
+    /// are unique.
     #[must_use]
     pub fn trust_name(tenant: &str, kind: &str, site: &str) -> String {
         format!("trust/{kind}\n{site}\n{tenant}")
@@ -331,8 +334,8 @@ pub struct StoredDocument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentWritten {
     Done(Version),
-    /// Another writer was first: read again, and decide again.
+    /// Another writer was first. Read again, and decide again.
     Conflict,
-    /// There are [`DOCUMENTS_MAX`] already.
+    /// There are already [`DOCUMENTS_MAX`] documents.
     NoRoom,
 }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use quittance_lifecycle::{Fault, PollOutcome, ReportOutcome, SubmitOutcome};
 use std::time::Duration;
 
-/// Gives the same reply to every submit. It knows no tasks, and reads no callbacks.
+/// Sends the same reply to every submit. It knows no tasks, and reads no callbacks.
 #[derive(Clone, Debug)]
 pub struct FixedProvider {
     pub reply: SubmitOutcome,

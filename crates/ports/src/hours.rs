@@ -1,13 +1,13 @@
-//! The part of the day in which a pool is kept filled. It is in UTC, because nodes of one pool may stand in
-//! different zones and must agree.
+//! The part of the day in which a pool is kept filled. It is in UTC, because the nodes of a pool may be in different
+//! time zones.
 
 use quittance_lifecycle::Timestamp;
 use std::fmt;
 
 const DAY_MINUTES: u16 = 24 * 60;
 
-/// A part of the day in UTC, in minutes after midnight; one that ends before it begins goes over midnight. Equal
-/// ends: the whole day.
+/// A part of the day in UTC, in minutes after midnight. If it ends before it begins, it spans midnight. Equal ends
+/// mean the whole day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hours {
     pub from: u16,
@@ -16,7 +16,7 @@ pub struct Hours {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoursError {
-    /// There is no dash between two times.
+    /// The text has no dash between two times.
     NotASpan {
         found: String,
     },

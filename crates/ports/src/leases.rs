@@ -1,13 +1,12 @@
-//! Limits that several nodes keep together, exactly. A node leases a part of a limit for a time, and only what it has
-//! leased may become use of that limit. What is in use is counted by the node in its own way; a store only keeps
-//! which node has leased how much.
+//! Limits that several nodes keep together, exactly. A node leases a part of a limit for a time, and may use only
+//! what it has leased. Each node counts its own use; a store only keeps how much each node has leased.
 //!
 //! `in use + all living leases <= limit` holds if a node that wants more
 //! 1. reads what is [leased](Leases::leased),
 //! 2. *then* counts what is in use,
 //! 3. and [leases](Leases::lease) more only if that fits, under the version that it has read;
 //!
-//! and if it gives a part back only after the use of that part can be counted.
+//! This also requires that a node gives a part back only after the use of that part can be counted.
 
 use crate::clock::Clock;
 use crate::store::{StoreError, Version};
@@ -18,14 +17,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A limit under which nothing was leased for so long is forgotten, with its version. Steps 1 to 3 must take less
-/// time than this.
+/// A limit with no lease for this long is forgotten, with its version. Steps 1 to 3 must take less time than this.
 pub const LEASES_FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
 
-/// What is leased of one limit.
+/// How much of one limit is leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTotal {
-    /// It changes whenever a node leases more.
+    /// The version of the limit. It changes whenever a node leases more.
     pub version: Version,
     /// The living leases of all other nodes together.
     pub by_others: u64,
@@ -34,22 +32,23 @@ pub struct LeaseTotal {
 #[must_use = "a node that lost the race has leased nothing"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseOutcome {
-    /// The version of the lease, which is that of the limit as well until a node leases more.
+    /// The lease was written. Holds its version, which is also that of the limit until a node leases more.
     Done(Version),
-    /// Another node was first. Count again before the next try, which expects the version that is named here.
+    /// Another node was first. Count again before the next try, which must expect the version given here.
     Conflict(LeaseTotal),
 }
 
-/// Every call returns within a bounded time, as those of a store do. All moments are those of the store's own clock.
+/// The leases of the nodes of a store. Every call returns within a bounded time. All moments are those of the store's
+/// own clock.
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// What nodes other than `node` have leased of this limit.
     async fn leased(&self, limit: &str, node: u64) -> Result<LeaseTotal, StoreError>;
 
-    /// Lets `node` have `amount` of this limit from now on until `life` has passed, in place of what it had, if no
-    /// node has leased more since `expected` (where nothing is leased: [`Version::ABSENT`]). No version comes back
-    /// while the limit is remembered, which is [`LEASES_FORGOTTEN_AFTER`] the last lease; `life` is shorter than
-    /// that.
+    /// Gives `node` a lease of `amount` of this limit for `life`, in place of its earlier lease. Fails if a node has
+    /// leased more since `expected`, which is [`Version::ABSENT`] if nothing is leased. No version is used again
+    /// while the limit is remembered, until [`LEASES_FORGOTTEN_AFTER`] after the last lease. `life` must be shorter
+    /// than that.
     async fn lease(
         &self,
         limit: &str,
@@ -59,8 +58,8 @@ pub trait Leases: Send + Sync {
         life: Duration,
     ) -> Result<LeaseOutcome, StoreError>;
 
-    /// Makes the lease of this version smaller, if `node` still has it. It changes no version and no end of a lease,
-    /// and never makes one larger, so it does no harm if it comes late.
+    /// Makes the lease of this version smaller, if `node` still has it. This changes no version and no end of a
+    /// lease, and never makes a lease larger, so a late call does no harm.
     async fn give_back(
         &self,
         limit: &str,
@@ -70,7 +69,7 @@ pub trait Leases: Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
-/// The leases of nodes in one process, by a clock that is given.
+/// The leases of nodes in one process, by a given clock.
 #[derive(Clone)]
 pub struct MemoryLeases {
     clock: Arc<dyn Clock>,
@@ -109,7 +108,7 @@ impl MemoryLeases {
         Self { clock, state: Arc::default() }
     }
 
-    /// A panic elsewhere cannot have left a map half-written.
+    /// Locks the state, even if the lock is poisoned: no panic elsewhere can leave a map half-written.
     fn with_state<T>(&self, act: impl FnOnce(&mut LeasesState, Timestamp) -> T) -> T {
         let (mut state, now) = (self.state.lock().unwrap_or_else(PoisonError::into_inner), self.clock.now());
         state.limits.retain(|_, limit| limit.forget_at > now);

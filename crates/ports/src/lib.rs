@@ -1,10 +1,10 @@
-//! What the engine needs from the world, as small contracts: where orders are written down ([`Store`]), a service
-//! that takes attempts ([`Provider`]), the time ([`Clock`]), a place for what comes in while the store is away
-//! ([`Spill`]), a way to call callers ([`WebhookSender`]), a list of the nodes that work on the same orders
-//! ([`Membership`]), and limits that several nodes keep together ([`Leases`]).
+//! What the engine needs from outside, as small contracts: a store for orders ([`Store`]), a service that takes
+//! attempts ([`Provider`]), the time ([`Clock`]), and a file for events that come while the store is away
+//! ([`Spill`]). There is also a sender of webhooks ([`WebhookSender`]), the list of the nodes of a store
+//! ([`Membership`]), and limits that nodes keep together ([`Leases`]).
 //!
-//! Each contract has one promise per test; for stores they are gathered in [`mod@conformance`], and every store runs
-//! them all.
+//! Each contract has one test for each promise. The promises of stores are in [`mod@conformance`], and every store
+//! runs them all.
 #![forbid(unsafe_code)]
 
 pub mod clock;

@@ -1,6 +1,6 @@
-//! Which nodes work on a store. Nodes that share one sign in every few seconds with their status, and learn the
-//! store's own time, by which clocks can be compared. A store whose orders have moved elsewhere says so, and takes no
-//! more.
+//! Which nodes work on a store. The nodes of a store send a heartbeat with their status every few seconds, and learn
+//! the store's own time, by which clocks can be compared. A store whose orders were moved elsewhere is sealed, and
+//! accepts no more.
 
 use crate::document::{DOCUMENTS_MAX, DocumentWritten, SharedDocument, StoredDocument};
 use crate::store::{StoreError, Version};
@@ -10,51 +10,51 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a node signs in.
+/// How often a node sends a heartbeat.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
-/// A node that has not signed in for so long is taken to be gone, or frozen.
+/// A node without a heartbeat for this long counts as gone, or frozen.
 pub const SILENT_AFTER: Duration = Duration::from_secs(8);
-/// A status that was not renewed for so long may be forgotten; until then people can see which node went missing.
+/// How long a status is kept without a new heartbeat. Until then operators can see which node is missing.
 pub const NODE_STATUS_LIFE: Duration = Duration::from_secs(600);
-/// How far the clocks of nodes may be from the store's. Within it nothing is lost or paid for twice, and no expired
-/// answer is handed out to a caller that asks for at least twice this much life (the usual margin is 40 s). The
-/// simulation lets the clocks differ by more.
+/// How far the clocks of nodes may differ from the store's. Within this limit nothing is lost or paid for twice. No
+/// expired answer is handed out to a caller that requests at least twice this much life (the usual margin is 40 s).
+/// The simulation lets the clocks differ by more.
 pub const SKEW_MAX: Duration = Duration::from_secs(2);
 
-/// What a node says about itself.
+/// What a node reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeStatus {
-    /// New for each start of each process.
+    /// A number that is new for each start of each process.
     pub node: u64,
-    /// What people call it.
+    /// The name of the node.
     pub name: String,
     pub version: String,
-    /// The format in which it writes records.
+    /// The format in which the node writes records.
     pub format: u64,
     pub started: Timestamp,
-    /// By its own clock.
+    /// When the status was written, by the node's own clock.
     pub at: Timestamp,
-    /// How far its clock is ahead of the store's, in milliseconds, once it has compared them.
+    /// How far the node's clock is ahead of the store's, in milliseconds; `None` until it has compared them.
     pub skew_ms: Option<i64>,
     pub node_stats: NodeStats,
-    /// How it can be reached by callbacks; `None` if it does not listen for them.
+    /// How callbacks can reach the node; `None` if it does not listen for them.
     pub reach: Option<Reach>,
-    /// How many orders it has seen for each pool since it started, by the pool's name: those served from the stock, and
-    /// those that had to be bought.
+    /// How many orders the node has seen for each pool since it started, by the pool's name: those served from stock,
+    /// and those that had to be bought.
     pub demand: BTreeMap<String, Demand>,
 }
 
-/// What a node says about how callbacks could reach it: other nodes need it to date an answer that came to them.
+/// When callbacks could reach a node. Other nodes need this to date an answer that came to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// The address that providers call. Nodes behind one load balancer have the same; what befalls a node with
-    /// another address says nothing about callbacks to this one.
+    /// The address that providers call. Nodes behind one load balancer have the same address. An outage of a node
+    /// with another address says nothing about this one.
     pub address: String,
-    /// Callbacks could come to it up to this moment, by its own clock.
+    /// Until when callbacks could reach the node, by its own clock.
     pub until: Timestamp,
-    /// The times in which callbacks may not have come to it, oldest first.
+    /// The times in which callbacks may not have reached the node, the oldest first.
     pub outages: Vec<Outage>,
-    /// The orders of which a callback got no answer from it, or a late one.
+    /// The orders with a callback that got no reply from the node, or a late one.
     pub unanswered: BTreeMap<Key, Outage>,
 }
 
@@ -64,46 +64,48 @@ pub struct Demand {
     pub missed: u64,
 }
 
-/// What a node has done since it started, and how it is.
+/// What a node has done since it started, and its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeStats {
-    /// Orders that callers placed here and that were new, and those that joined one that was there.
+    /// New orders that callers placed at this node.
     pub placed: u64,
+    /// Placements at this node that joined an existing order.
     pub joined: u64,
     /// Orders whose timer this node has handled.
     pub attended: u64,
     /// Calls to the provider.
     pub submitted: u64,
     pub polled: u64,
-    /// Orders that came to an answer here.
+    /// Orders that got their answer at this node.
     pub answered: u64,
-    /// Orders that it has in hand now.
+    /// Orders that the node has in hand now.
     pub in_hand: u64,
-    /// How often the store did not answer, and how many records could not be read.
+    /// How often the store did not answer.
     pub store_errors: u64,
+    /// How many records could not be read.
     pub unreadable: u64,
     pub panics: u64,
-    /// When an operator last released the provider's account on this node: every node that reads it may submit again,
-    /// too.
+    /// When an operator last released the provider's account on this node. Every node that reads this may submit
+    /// again, too.
     pub released: Option<Timestamp>,
     /// Whether the node submits nothing until an operator has fixed the provider's account.
     pub is_paused: bool,
     /// The provider's code that led to the pause, shortened; `None` if this node did not receive it.
     pub pause_code: Option<String>,
-    /// The store did not answer a moment ago.
+    /// Whether the store did not answer a moment ago.
     pub store_was_away: bool,
-    /// Something that came in waits in its spill.
+    /// Whether the node's spill holds events.
     pub has_spilled: bool,
 }
 
-/// A card, and when it was last renewed by the store's clock.
+/// The status of a node, and when it was last renewed by the store's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub node_status: NodeStatus,
     pub seen: Timestamp,
 }
 
-/// All nodes that have signed in and not out, by their number.
+/// All nodes that have joined and not left, by their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     /// The store's own time.
@@ -111,63 +113,66 @@ pub struct Members {
     pub nodes: Vec<Member>,
 }
 
-/// How good something about a store is, for the promises.
+/// How a finding affects the promises of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Good,
-    /// A promise is weaker than it could be, or an operator should look.
+    /// A promise is weaker than it could be, or an operator should check something.
     Note,
     /// A promise is broken, or will be.
     Bad,
 }
 
-/// One thing that a person should know about how a store is set up: what it costs in promises, and what to do.
+/// A finding about the set-up of a store: what it means for the promises, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub verdict: Verdict,
     pub what: String,
 }
 
-/// The identity of a shared store, how far it has come, and the secrets that callbacks were signed with on it. The
-/// identity is drawn when the store is first used, and the epoch only grows: a node that finds another identity, or a
-/// smaller epoch, than before knows that the store was flushed, restored or replaced.
+/// The identity of a shared store, its epoch, and the secrets that have signed callbacks on it. The identity is drawn
+/// when the store is first used, and the epoch only grows. A node that finds another identity or a smaller epoch
+/// knows that the store was flushed, restored or replaced.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreMark {
     pub identity: [u8; 16],
     pub epoch: u64,
-    /// The first signs, and the keys of orders are hashed under it; all of them prove.
+    /// The first secret signs callbacks, and hashes the keys of orders. A callback is genuine if any of the secrets
+    /// signed it.
     pub secrets: Vec<[u8; 32]>,
-    /// When the first was drawn, by the store's clock. Of two that nodes bring, the older one is the first.
+    /// When the first secret was drawn, by the store's clock. If nodes bring two, the older one becomes the first.
     pub drawn_at: Timestamp,
-    /// For how much longer nodes put back what the store has forgotten; no order is new until then. Zero, if it has
-    /// forgotten nothing.
+    /// For how much longer nodes put back what the store has forgotten. Until then no order is new. Zero if the store
+    /// has forgotten nothing.
     pub recovery: Duration,
 }
 
-/// How a node asks for the [mark](StoreMark) of its store.
+/// A node's request for the [mark](StoreMark) of its store.
 #[derive(Clone, Copy)]
 pub struct MarkRequest<'a> {
-    /// The identity of a store that has none, or has forgotten something.
+    /// The identity for a store that has none, or has forgotten something.
     pub drawn: [u8; 16],
-    /// The identity and the epoch that this node knows, if it knows any.
+    /// The identity and the epoch that this node knows; `None` if it knows none.
     pub known: Option<([u8; 16], u64)>,
-    /// Added to those that the store knows. The first is the one that this node signs with.
+    /// The node's secrets, which are added to those of the store. The first one is the one with which this node
+    /// signs.
     pub secrets: &'a [[u8; 32]],
-    /// When the first was drawn, by the store's clock. Nothing, if it was drawn for this request: a store without a
-    /// secret may have been flushed, so no order is new until other nodes had the time to bring an older one.
+    /// When the first secret was drawn, by the store's clock. `None` if it was drawn for this request: a store
+    /// without a secret may have been flushed, so no order is new until other nodes had time to bring an older one.
     pub drawn_at: Option<Timestamp>,
-    /// This node works with its first secret: a younger one in the store gives way to it, however long that has stood
-    /// there. Of a node that only begins, it gives way only while no order can have been made under it.
+    /// Whether this node works with its first secret. If so, it replaces a younger one in the store, however long
+    /// that has been there. For a node that only starts, this happens only while no order can have been made with the
+    /// younger one.
     pub is_at_work: bool,
-    /// This node still puts back what it had in hand: the recovery goes on.
+    /// Whether this node still puts back what it had in hand. Then the recovery continues.
     pub is_putting_back: bool,
 }
 
-/// How long nodes have to notice that the store has forgotten something, and to begin to put back what they had in
-/// hand: each looks every second. Until then nothing new is accepted.
+/// How long nodes have to notice that the store has forgotten something, and to begin to put back their orders. Each
+/// node checks every second. Until then nothing new is accepted.
 pub const RECOVERY_SPAN: Duration = Duration::from_secs(4);
 
-/// Nothing was written: the store is not the one that this node knows, and what it had in hand is put back first.
+/// Nothing was written: the store is not the one that this node knows, and the node must first put back its orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it was flushed, restored or replaced. The nodes first put back the orders that they hold. Try again in some seconds"
@@ -188,33 +193,33 @@ impl std::fmt::Debug for StoreMark {
 
 #[async_trait]
 pub trait Membership: Send + Sync {
-    /// Leaves this card, in place of an older one of the same node; tells the store's own time.
+    /// Writes this status, in place of an older one of the same node. Returns the store's own time.
     async fn heartbeat(&self, node_status: &NodeStatus) -> Result<Timestamp, StoreError>;
 
-    /// Takes the card of this node away, if there is one.
+    /// Removes the status of this node, if there is one.
     async fn leave(&self, node: u64) -> Result<(), StoreError>;
 
     async fn members(&self) -> Result<Members, StoreError>;
 
     /// With a note, closes the store: it accepts no commit, claim, purge or count any more, from any process. Without
-    /// one, opens it again. What is there can be read all the while.
+    /// a note, opens it again. Reading is always possible.
     async fn seal(&self, note: Option<&str>) -> Result<(), StoreError>;
 
-    /// The note, if it is closed.
+    /// The note, if the store is closed.
     async fn sealed(&self) -> Result<Option<String>, StoreError>;
 
-    /// With a note, says that orders are being moved here, and that no node may begin to work on those that are there
-    /// already; without one, that all have come. The process that moves them may write all the while.
+    /// With a note, marks the store as being filled: orders are moved here, and no node may begin to work on it.
+    /// Without a note, all orders have arrived. The process that moves them may write all the time.
     async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError>;
 
     /// The note, if orders are being moved here.
     async fn filling(&self) -> Result<Option<String>, StoreError>;
 
-    /// All documents, in the order of their names. One that cannot be understood is left out.
+    /// All documents, sorted by name. A document that cannot be read is left out.
     async fn documents(&self) -> Result<Vec<StoredDocument>, StoreError>;
 
-    /// Writes the document of this name, or takes it away, if it still has the version `expected` (none:
-    /// [`Version::ABSENT`]). Versions of a name only grow, and none comes back. A sealed store refuses, as for commits.
+    /// Writes the document of this name, or removes it, if it still has the version `expected` ([`Version::ABSENT`]
+    /// for a new one). Versions of a name only grow, and none is used again. A sealed store refuses, as for commits.
     async fn write_document(
         &self,
         name: &str,
@@ -222,11 +227,11 @@ pub trait Membership: Send + Sync {
         document: Option<&SharedDocument>,
     ) -> Result<DocumentWritten, StoreError>;
 
-    /// What the store's own settings promise, for `doctor`.
+    /// Findings about the store's own settings, for `doctor`.
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError>;
 }
 
-/// The membership of a store that one process has to itself. It forgets everything when the process ends.
+/// The membership of a store that one process uses alone. It forgets everything when the process ends.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryMembership(Arc<Mutex<MembershipState>>);
 
@@ -241,7 +246,7 @@ struct MembershipState {
 }
 
 impl MemoryMembership {
-    /// A panic elsewhere cannot have left a map half-written.
+    /// Locks the state, even if the lock is poisoned: no panic elsewhere can leave a map half-written.
     fn state(&self) -> MutexGuard<'_, MembershipState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -249,7 +254,7 @@ impl MemoryMembership {
 
 #[async_trait]
 impl Membership for MemoryMembership {
-    /// It has no clock but that of its one process.
+    /// Returns the time of this process: there is no other clock.
     async fn heartbeat(&self, node_status: &NodeStatus) -> Result<Timestamp, StoreError> {
         let mut state = self.state();
         state.now = state.now.max(node_status.at);
@@ -331,7 +336,7 @@ impl Membership for MemoryMembership {
 mod tests {
     use super::*;
 
-    /// One number: people read it in three places.
+    /// The limit for clocks is one number that the documents repeat.
     #[test]
     fn the_bound_for_clocks_is_the_same_in_the_docs() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

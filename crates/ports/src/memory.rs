@@ -1,5 +1,5 @@
-//! The store and the spill that forget everything when the process ends. They are the reference: one lock over plain
-//! ordered maps, so that a reader sees what the contract means, and a seed replays byte for byte.
+//! A store and a spill in memory, which forget everything when the process ends. They are the reference: one lock
+//! over plain ordered maps, so that the contract is easy to read, and a seed replays byte for byte.
 
 use crate::spill::{IncomingEvent, Spill, SpillError};
 use crate::store::{
@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A handle; its clones share the same orders.
+/// A store in memory. Clones of a handle share the same orders.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     ledger: Arc<Mutex<MemoryRecords>>,
@@ -23,8 +23,8 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct MemoryRecords {
-    /// One count for all orders: a version of a record that was purged never comes back with its successor, so
-    /// a node that slept through both cannot write over what it never saw.
+    /// One count for all orders. A version is not used again after a purge, so a node that was frozen meanwhile
+    /// cannot write over a record that it never saw.
     last_version: u64,
     records: BTreeMap<Key, MemoryRecord>,
     timers: BTreeSet<(Timestamp, Key)>,
@@ -38,19 +38,19 @@ struct MemoryRecords {
 
 struct MemoryRecord {
     versioned: Versioned,
-    /// When it next comes up in `claim_due`: when it is due, or when its claim lapses.
+    /// When the order is next returned by `claim_due`: when it is due, or when its claim lapses.
     timer: Option<Timestamp>,
 }
 
 impl MemoryStore {
-    /// How many watches there are: zero when no caller waits, or something leaks.
+    /// How many watches there are: zero if no caller waits, unless there is a leak.
     #[must_use]
     pub fn watching(&self) -> usize {
         self.watchers.len()
     }
 
-    /// Loses a record with all that was derived from it, and says whether there was one. Nothing here is ever
-    /// unreadable: a test decorator of this store that says a record is unreadable discards it in this way.
+    /// Loses a record with its index entries, and returns whether there was one. Records here are always readable: a
+    /// test store that reports a record as unreadable discards it with this.
     pub fn lose(&self, key: &Key) -> bool {
         let mut ledger = self.ledger();
         let is_there = ledger.records.contains_key(key);
@@ -87,7 +87,7 @@ impl MemoryRecords {
         version
     }
 
-    /// Removes a record and all that was derived from it.
+    /// Removes a record and its index entries.
     fn erase(&mut self, key: &Key) {
         let Some(MemoryRecord { versioned: Versioned { order, .. }, timer }) = self.records.remove(key)
         else {
@@ -135,7 +135,7 @@ impl MemoryRecords {
         Some(Versioned { version, order: taken })
     }
 
-    /// Adds to one row of the usage. Counters that are all zero open no row.
+    /// Adds to one row of the usage. Counters that are all zero create no row.
     fn book(&mut self, line: UsageRow, counters: &Counters) {
         if *counters != Counters::default() {
             *self.usage.entry(line).or_default() += *counters;
@@ -252,7 +252,7 @@ impl Store for MemoryStore {
         Ok(old.len())
     }
 
-    /// Nothing is written down here, so nothing is unreadable.
+    /// Removes nothing: records in memory are always readable.
     async fn discard(&self, _key: &Key) -> Result<bool, StoreError> {
         Ok(false)
     }
@@ -300,7 +300,7 @@ impl fmt::Debug for MemoryStore {
     }
 }
 
-/// A handle; its clones share the same arrivals. It holds whatever it is given, and is never full.
+/// A spill in memory. Clones of a handle share the same events. It is never full.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySpill {
     arrivals: Arc<Mutex<VecDeque<IncomingEvent>>>,

@@ -1,4 +1,4 @@
-//! How moments and days are written for people and programs: RFC 3339 in UTC.
+//! Writes and reads moments and days as text: RFC 3339 in UTC.
 
 use quittance_lifecycle::Timestamp;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A service that takes attempts. A call returns an outcome and never a `Result`: the adapter knows what was really
-//! sent on the wire, so it must say whether silence means *never arrived* or *in doubt*.
+//! A service that takes attempts. A call returns an outcome and never a `Result`. Only the adapter knows what was
+//! sent on the wire, so it must distinguish *never arrived* from *in doubt*.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{
@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// One field of the task that is about to leave, as the wire will have it.
+/// One field of a task that is about to be sent, as on the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskField<'a> {
-    /// A point leads into an object.
+    /// The name of the field. A dot leads into an object.
     pub name: &'a str,
-    /// The parameter of the order's kind that it is; none, if nothing is known about it.
+    /// The order's parameter that this field contains; `None` if nothing is known about the field.
     pub param: Option<&'a str>,
     pub value: &'a [u8],
 }
@@ -22,7 +22,7 @@ pub struct TaskField<'a> {
 /// Parameters of an order by their names.
 pub type Params = BTreeMap<String, Value>;
 
-/// The last look at a task before it leaves: an error says why it must not.
+/// The last check of a task before it is sent. An error says why it must not be sent.
 pub type Guard<'a> = dyn Fn(&[TaskField<'_>]) -> Result<(), String> + Send + Sync + 'a;
 
 /// One attempt, ready to be sent.
@@ -31,10 +31,10 @@ pub struct Submission<'a> {
     pub key: Key,
     pub attempt: u32,
     pub terms: &'a Terms,
-    /// Where the provider is to call when it has an answer; it holds a secret and does not belong in a log.
+    /// The address that the provider calls when it has an answer. It holds a secret and must not be logged.
     pub callback: Option<&'a str>,
-    /// The adapter shows it every field of a task before it sends the task, and sends nothing that it refuses. Our
-    /// own key and callback address are not part of it.
+    /// The adapter shows this guard every field of a task before it sends the task, and sends nothing that the guard
+    /// refuses. Our own key and callback address are not shown.
     pub guard: &'a Guard<'a>,
 }
 
@@ -45,8 +45,8 @@ impl fmt::Debug for Submission<'_> {
     }
 }
 
-/// What came to one of our callback addresses, as it came. Any sender may have sent it: what proves it genuine is the
-/// address, which the engine checks.
+/// A request to one of our callback addresses, as it came. Any sender may have sent it. The engine checks the
+/// address, which proves whether it is genuine.
 #[derive(Clone, Copy)]
 pub struct Callback<'a> {
     pub query: &'a str,
@@ -55,44 +55,44 @@ pub struct Callback<'a> {
 }
 
 impl fmt::Debug for Callback<'_> {
-    /// Hides the content: it holds an answer, which is as good as money.
+    /// Hides the content: it holds an answer, which is worth money.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Callback({} bytes of query, {} of body)", self.query.len(), self.body.len())
     }
 }
 
-/// What a callback says, of which task, in our words.
+/// The content of a callback, and the task that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackMessage {
     pub task: Option<String>,
     pub word: CallbackResult,
 }
 
-/// What the provider says about our account with it.
+/// What the provider reports about our account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Unknown where threads are sold and the balance is not given.
+    /// The balance; `None` if the provider does not report it, for example because it sells threads.
     pub balance: Option<Money>,
     pub threads: Option<Threads>,
 }
 
-/// Of a provider that sells threads: how many there are, and how many are at work.
+/// The threads of an account, if the provider sells threads: how many there are, and how many are busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threads {
     pub total: u64,
     pub working: u64,
 }
 
-/// What a provider demands of all of its callers after some faults.
+/// What a provider demands from all its callers after some faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Penalty {
-    /// For this time no submit goes to the provider.
+    /// How long no submit goes to the provider.
     pub pause: Duration,
-    /// Whether no poll goes to it, either.
+    /// Whether polls are held back as well.
     pub holds_polls: bool,
 }
 
-/// Why the account could not be looked at, and what to do about it.
+/// Why the account could not be read, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     #[error("the provider cannot be reached ({why}): check provider.url, the network and the firewall")]
@@ -109,32 +109,32 @@ pub enum AskError {
 
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Dropping the future in the middle means the same as [`SubmitOutcome::InDoubt`].
+    /// Submits one attempt. If the future is dropped before it ends, the outcome is [`SubmitOutcome::InDoubt`].
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome;
 
-    /// Whether a submit with these parameters would get as far as the wire: shows the guard the very task that would
-    /// be sent, and sends nothing. An error says why not.
+    /// Whether a submit with these parameters would be sent. It shows the guard exactly the task that would be sent,
+    /// and sends nothing. An error says why not.
     fn preview(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<(), String>;
 
-    /// Polls several tasks in one call. A task that is missing from the reply, or is in it twice or unrequested, does
-    /// no harm: the engine relies on none of it.
+    /// Polls several tasks in one call. The reply may miss a task, or contain it twice or unrequested: the engine
+    /// relies on none of this.
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)>;
 
-    /// How many tasks one [`poll`](Self::poll) may ask for.
+    /// The most tasks in one [`poll`](Self::poll).
     fn poll_batch_max(&self) -> usize;
 
-    /// The least time between two submits that the provider allows; the engine lets no submit through sooner.
+    /// The least time between two submits that the provider allows. The engine sends no submit sooner.
     fn submit_interval(&self) -> Duration;
 
-    /// How long the provider wants no submits after a fault; nothing, where it wants no pause. The gate obeys it.
+    /// How long the provider wants no submits after a fault; `None` if it wants no pause. The gate obeys.
     fn penalty(&self, fault: &Fault) -> Option<Penalty>;
 
-    /// What a callback in this provider's dialect says; nothing, if it makes no sense.
+    /// The content of a callback in this provider's dialect; `None` if it cannot be read.
     fn read_callback(&self, callback: &Callback<'_>) -> Option<CallbackMessage>;
 
     /// Reports whether the answer of a task was good. A report may be repeated: a provider counts it once.
     async fn report(&self, task: &str, is_good: bool) -> ReportOutcome;
 
-    /// Our account, as the provider tells it now; nothing, if it does not.
+    /// Our account, as the provider reports it now; `None` if the provider does not report it.
     async fn account(&self) -> Option<Account>;
 }

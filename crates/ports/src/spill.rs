@@ -1,16 +1,16 @@
-//! Where events from a provider go while the store is away. They are paid for, so they must be safe before the
-//! provider gets its "200", store or no store.
+//! A file for events from a provider while the store is away. The events are paid for, so they must be safe before
+//! the provider gets its "200".
 
 use quittance_lifecycle::{Event, Key, Timestamp};
 
-/// Something that came in from a provider for an order, and has not been applied to it yet.
+/// An event from a provider for an order, which has not been applied to the order yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncomingEvent {
     pub key: Key,
-    /// The birth of the record that it was meant for.
+    /// The birth of the record for which the event was meant.
     pub born: Timestamp,
-    /// The beginning of the target's digest, of a callback: by it an order that was placed again under the same key
-    /// after the store forgot the first one is known to be for the same thing.
+    /// The first bytes of the target's digest, for a callback. If an order was placed again after the store forgot
+    /// it, this shows whether the new order is for the same target.
     pub target: Option<u64>,
     pub event: Event,
 }
@@ -24,17 +24,19 @@ pub enum SpillError {
 }
 
 pub trait Spill: Send + Sync {
-    /// Returns when the arrival would survive a crash and a loss of power. It blocks for as long as a disk takes.
+    /// Keeps an event. When this returns, the event survives a crash and a loss of power. It blocks for as long as
+    /// the disk takes.
     fn keep(&self, arrival: &IncomingEvent) -> Result<(), SpillError>;
 
-    /// All that waits, oldest first. What cannot be read is set aside for a person and stops nothing else.
+    /// All events that wait, the oldest first. An entry that cannot be read is set aside for an operator, and stops
+    /// nothing else.
     fn waiting(&self) -> Result<Vec<IncomingEvent>, SpillError>;
 
-    /// The oldest `count` are safe in the store now.
+    /// Removes the oldest `count` events, which are safe in the store now.
     fn forget(&self, count: usize) -> Result<(), SpillError>;
 
-    /// Writes down that every callback that came up to this moment was answered. It need not survive a loss of power:
-    /// an older mark only makes answers look older than they are.
+    /// Writes that every callback up to this moment was answered. The mark may be lost with the power: an older mark
+    /// only makes answers look older than they are.
     fn mark_reachable(&self, _until: Timestamp) {}
 
     /// The last mark that an earlier process left; `None` if it is not known.

@@ -1,8 +1,7 @@
-//! The contract of a store. [`Store::commit`] writes orders, as a compare-and-swap: a lost race is a result,
-//! and returns the record that won. [`Store::take`] gives an answer in a stock to an order, in one step,
-//! because a read before it would cost a second round trip. [`Store::discard`] is for an operator, and for
-//! records that cannot be read. Indices (`due`, `stock`, `forget_at`) are derived from the order, so a store
-//! knows no rule and the engine cannot tell stores apart.
+//! The contract of a store. [`Store::commit`] writes orders by compare-and-swap: a lost race is a result, and returns
+//! the record that won. [`Store::take`] gives an answer in stock to an order in one step, because a read before it
+//! would cost a second round trip. [`Store::discard`] is for operators and unreadable records. Indices (`due`,
+//! `stock`, `forget_at`) are derived from the order, so a store knows no rules, and all stores behave alike.
 
 use crate::watch::Watch;
 use async_trait::async_trait;
@@ -10,8 +9,8 @@ use quittance_lifecycle::{Counters, Key, Order, Target, Terms, Timestamp};
 use std::error::Error;
 use std::sync::Arc;
 
-/// Names one write of one record. The versions of a key only grow. No version is used again after its record
-/// was purged and created again: a node that slept through that must lose the race.
+/// The version of one write of one record. The versions of a key only grow. No version is used again after its record
+/// was purged and created again: a node that was frozen meanwhile must lose the race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
@@ -23,7 +22,7 @@ impl Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned {
     pub version: Version,
-    /// Shared, because the hot path is to read an order that a store has in memory anyway.
+    /// The order. It is shared, because mostly a store has it in memory already.
     pub order: Arc<Order>,
 }
 
@@ -66,7 +65,7 @@ impl Day {
     }
 }
 
-/// The row of the usage to which counters are added.
+/// A row of the usage, to which counters are added.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UsageRow {
     pub day: Day,
@@ -126,7 +125,7 @@ impl OrderClass {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounts {
     pub open: u64,
-    /// Orders that wait for a person. Records that cannot be read count, too.
+    /// Orders that need an operator, and records that cannot be read.
     pub dead: u64,
 }
 
@@ -156,8 +155,8 @@ impl<'a> Which<'a> {
             && self.class.is_none_or(|class| class == OrderClass::of(order))
     }
 
-    /// Whether the selection includes records that cannot be read. Their tenant is not known, and they wait
-    /// for an operator.
+    /// Whether the selection includes records that cannot be read. Their tenant is not known, and they need an
+    /// operator.
     #[must_use]
     pub fn includes_unreadable(self) -> bool {
         self.tenant.is_none() && self.class.is_none_or(|class| class == OrderClass::Dead)
@@ -170,7 +169,7 @@ pub enum StoreError {
     /// then decide again.
     #[error("the store is not available while {doing}")]
     Unavailable { doing: &'static str, source: Box<dyn Error + Send + Sync> },
-    /// A stored record cannot be read. A person must look at it.
+    /// A stored record cannot be read. An operator must look at it.
     #[error("the record of order {key} cannot be read: {detail}")]
     Corrupt { key: Key, detail: String },
 }

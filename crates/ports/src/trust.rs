@@ -1,9 +1,11 @@
-//! What refusals at a site say about how long its answers really live. A caller can only say that an answer was
-//! refused, and that may have many reasons; only refusals that come late in life speak of life.
+//! What refusals at a site show about the real life of its answers. A caller can only report that an answer was
+//! refused, which may have many reasons. Only refusals that come late in an answer's life say something about its
+//! life.
 //!
-//! The rule: refusals of the last day count, unless an answer that was at least as old has been approved since. If
-//! three or more of those that count, and three quarters of them, were older than half of the life when they were handed
-//! out, answers are trusted up to the age of the youngest of these, and never for less than half of the life.
+//! The rule: a refusal counts for a day, unless an answer that was at least as old has been approved since. A refusal
+//! is late if the answer was older than half of its life when it was handed out. If three or more refusals are late,
+//! and three quarters of those that count, answers are trusted only up to the age of the youngest late one. They are
+//! always trusted for at least half of their life.
 
 use quittance_lifecycle::Timestamp;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use std::time::Duration;
 pub const REPORTS_MAX: usize = 32;
 /// How long a refusal counts.
 const COUNTS_FOR: Duration = Duration::from_secs(24 * 3600);
-/// One or two refusals prove nothing.
+/// The fewest late refusals that have an effect: one or two prove nothing.
 const LATE_MIN: usize = 3;
 
 /// A caller's report on one answer: when it came, and how old the answer was when it was handed out.
@@ -22,7 +24,7 @@ pub struct AnswerReport {
     pub age: Duration,
 }
 
-/// The reports on answers of one target: those that the site refused, and those that it took.
+/// The reports on answers of one target: refusals and approvals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     pub refusals: Vec<AnswerReport>,
@@ -38,7 +40,7 @@ impl Trust {
         remember(&mut self.approvals, AnswerReport { at, age });
     }
 
-    /// How long answers are trusted that should live for `life`: as long as that, or less if refusals come late in it.
+    /// How long answers with this `life` are trusted: that long, or less if refusals come late in it.
     #[must_use]
     pub fn life(&self, life: Duration, now: Timestamp) -> Duration {
         let half = life / 2;

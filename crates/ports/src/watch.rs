@@ -1,4 +1,4 @@
-//! How waiting callers are woken: a watch is a flag and a waker, kept by order. No caller sleeps and polls.
+//! Wakes waiting callers. A watch is a flag and a waker, kept by order. No caller polls.
 
 use quittance_lifecycle::Key;
 use std::collections::BTreeMap;
@@ -14,31 +14,31 @@ struct WatchSignal {
     waker: Option<Waker>,
 }
 
-/// All watches in this process, by order. Stores keep one, and call [`wake`](Self::wake) on every commit that has
-/// something for the waiters.
+/// All watches in this process, by order. A store has one of these, and calls [`wake`](Self::wake) on every commit
+/// that gives waiters an outcome.
 #[derive(Clone, Default)]
 pub struct Watchers(Arc<Mutex<Registry>>);
 
 #[derive(Default)]
 struct Registry {
     next: u64,
-    /// Ordered by key, so that all watches of one order stand side by side.
+    /// The watches, sorted by key, so that those of one order are adjacent.
     waiting: BTreeMap<(Key, u64), Arc<Mutex<WatchSignal>>>,
 }
 
-/// One caller's watch on one order. It stops when it is dropped.
+/// One caller's watch on one order. It ends when it is dropped.
 pub struct Watch {
     place: (Key, u64),
     signal: Arc<Mutex<WatchSignal>>,
     watchers: Watchers,
 }
 
-/// A panic elsewhere cannot have left a flag or a map half-written, so a poisoned lock is as good as any.
+/// Locks a mutex, even if it is poisoned: no panic elsewhere can leave a flag or a map half-written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Called without the lock of the registry: a woken caller may drop its watch at once.
+/// Wakes these watches. Call it without the lock of the registry: a woken caller may drop its watch at once.
 fn ring(signals: Vec<Arc<Mutex<WatchSignal>>>) {
     for signal in signals {
         let waker = {
@@ -69,15 +69,15 @@ impl Watchers {
         ring(signals);
     }
 
-    /// Wakes every watch, whatever its order: for a store that was cut off from the notices of other processes, and
-    /// cannot know what it missed.
+    /// Wakes every watch of every order: for a store that was cut off from notices of other processes, and does not
+    /// know what it missed.
     pub fn wake_all(&self) {
         let signals: Vec<_> = lock(&self.0).waiting.values().map(Arc::clone).collect();
         ring(signals);
     }
 
-    /// The orders with at least one watch, in the order of their keys, from the first one after `after`: for a slow
-    /// re-check behind notices that can be lost.
+    /// The orders with at least one watch, sorted by key, beginning after `after`: for a slow re-check in case
+    /// notices were lost.
     #[must_use]
     pub fn keys(&self, after: Option<&Key>, limit: usize) -> Vec<Key> {
         let start = after.map_or(Bound::Unbounded, |key| Bound::Excluded((*key, u64::MAX)));
@@ -94,7 +94,7 @@ impl Watchers {
         keys
     }
 
-    /// How many watches there are: zero when no caller waits, or something leaks.
+    /// How many watches there are: zero if no caller waits, unless there is a leak.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.0).waiting.len()
@@ -107,8 +107,8 @@ impl Watchers {
 }
 
 impl Watch {
-    /// Returns once the order has been written and was no longer [awaited](quittance_lifecycle::Order::is_awaited),
-    /// since the last time this returned. It may also return for nothing: look, and wait again.
+    /// Waits until the order is written and no longer [awaited](quittance_lifecycle::Order::is_awaited), after the
+    /// last time this returned. It may also return too early: check the order, and wait again.
     pub async fn changed(&mut self) {
         poll_fn(|cx| {
             let mut signal = lock(&self.signal);

@@ -1,5 +1,5 @@
-//! Calls the webhooks of callers. The sender gets the order as it stands, and says whether the webhook accepted the
-//! call. When to try again is decided elsewhere.
+//! Calls the webhooks of callers. The sender gets the present order, and returns whether the webhook accepted the
+//! call. It does not decide when to try again.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{DeliveryOutcome, Order, Webhook};
@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 
 #[async_trait]
 pub trait WebhookSender: Send + Sync {
-    /// The call may be made twice: it carries an id for the message, and the same id each time.
+    /// Calls a webhook. A call may be made twice, each time with the same message id.
     async fn tell(&self, order: &Order, webhook: &Webhook) -> DeliveryOutcome;
 }
 
-/// Accepts every call and remembers its webhook, for tests and trials. Bounded: the last ones are kept.
+/// Accepts every call and remembers its webhook, for tests. Only the last ones are kept.
 #[derive(Debug, Default)]
 pub struct MemoryWebhooks(Mutex<VecDeque<Webhook>>);
 

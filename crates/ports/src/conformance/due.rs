@@ -1,5 +1,5 @@
-//! Every order that waits has a timer. A claim spares other nodes the work for a while, and lapses by itself, so a
-//! crash makes an order late and never lost.
+//! Every order that waits has a timer. A claim hides an order from other nodes for a while and ends by itself. So a
+//! crash makes an order late, but never loses it.
 
 use super::samples::{self, START, SampleOrder, after};
 use super::{AVAILABLE, create, write};
@@ -23,7 +23,7 @@ fn keys(due: &Due) -> Vec<Key> {
     due.orders.iter().map(|record| record.order.key).collect()
 }
 
-/// Creates one order for each of these moments, in seconds after the start, and says which they are.
+/// Creates one order for each of these moments, in seconds after the start, and returns their keys.
 async fn create_due_at<const N: usize>(store: &dyn Store, seconds: [u64; N]) -> [Key; N] {
     let orders: [Arc<Order>; N] =
         std::array::from_fn(|n| samples::queued(&format!("order {n}"), after(seconds[n])).order);
@@ -43,7 +43,7 @@ pub async fn an_order_is_not_due_before_its_moment(store: Arc<dyn Store>) {
     assert_eq!(claimed(&*store, after(10), after(60)).await, [key]);
 }
 
-/// By key where the moment is the same, so that a seed replays a day with any store.
+/// Orders due at one moment come by key, so that a seed gives the same run with any store.
 pub async fn due_orders_come_soonest_first_up_to_the_limit(store: Arc<dyn Store>) {
     let [c, a, e, b, d, same] = create_due_at(&*store, [30, 10, 50, 20, 40, 20]).await;
     let (b, same) = (b.min(same), b.max(same));
@@ -86,7 +86,7 @@ pub async fn a_due_order_goes_to_one_of_many_claimers(store: Arc<dyn Store>) {
     assert_eq!(gone, all, "each went to one of them");
 }
 
-/// Whatever was decided is on record, and has a timer of its own.
+/// The decision is on record, and the order has a timer of its own.
 pub async fn a_claim_ends_when_the_order_is_written(store: Arc<dyn Store>) {
     let queued = samples::queued("written", START);
     let version = create(&*store, &queued.order).await;
@@ -98,7 +98,7 @@ pub async fn a_claim_ends_when_the_order_is_written(store: Arc<dyn Store>) {
     assert_eq!(claimed(&*store, poll_at, after(1000)).await, [queued.order.key], "and long before the claim");
 }
 
-/// An order that no node can finish comes up again and again; the others must not starve behind it.
+/// An order that no node can finish is claimed again and again. Other orders must not wait behind it.
 pub async fn a_lapsed_claim_stands_behind_what_was_due_sooner(store: Arc<dyn Store>) {
     let [poison, patient, late] = create_due_at(&*store, [1, 20, 40]).await;
     assert_eq!(claimed(&*store, after(10), after(30)).await, [poison]);
@@ -124,7 +124,7 @@ pub async fn the_next_timer_is_returned(store: Arc<dyn Store>) {
     assert_eq!((keys(&due), due.next), (vec![first], Some(after(70))));
 }
 
-/// Earlier, later, not at all, and back.
+/// The timer becomes earlier, later, none, and comes back.
 pub async fn the_due_index_follows_each_write(store: Arc<dyn Store>) {
     let until = |sample: SampleOrder, until| {
         sample.then(Event::Woken { stamp: 1, gate: Gate::ShutUntil(until) }).order

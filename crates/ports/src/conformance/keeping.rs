@@ -1,4 +1,4 @@
-//! What is listed, and what may be forgotten: never what is open, never a dead letter.
+//! What is listed, and what may be removed: never an open order, never a dead letter.
 
 use super::samples::{self, POLICY, START, SampleOrder, after, draft, riddle};
 use super::{AVAILABLE, commit, create, list, write};
@@ -7,7 +7,7 @@ use quittance_lifecycle::{Event, Key, Order, Policy, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An hour after [`samples::failed`] orders of the first seconds have failed.
+/// Seconds after the start: an hour after the [`samples::failed`] orders of the first seconds have failed.
 const LATER: u64 = 3600;
 
 async fn listed(store: &dyn Store, which: Which<'_>) -> Vec<Key> {
@@ -40,7 +40,7 @@ async fn pages(store: &dyn Store, which: Which<'_>, page: usize) -> Vec<Versione
     }
 }
 
-/// Page after page, in the order of the keys, of every sort.
+/// Lists of every sort, page after page, are sorted by key.
 pub async fn a_list_pages_through_everything_once(store: Arc<dyn Store>) {
     let mut all = Vec::new();
     let more = (0..10).map(|n| samples::dead(&format!("dead {n}"), START));
@@ -63,8 +63,7 @@ pub async fn a_list_pages_through_everything_once(store: Arc<dyn Store>) {
     assert_eq!(list(&*store, Which::ALL, Some(&from), 1000).await, rest);
 }
 
-/// Orders of every class, page after page, wherever they stand between those of other tenants; and no orders of
-/// those.
+/// The list of a tenant has its orders of every class, page after page, and no orders of other tenants between them.
 pub async fn a_tenants_list_holds_its_own_orders_and_no_others(store: Arc<dyn Store>) {
     const TENANTS: [&str; 4] = ["alice", "alic", "alice\u{0}", "O'Hara & S\u{f8}n:open"];
     let mut all = Vec::new();
@@ -122,7 +121,7 @@ pub async fn a_tenants_list_follows_each_write(store: Arc<dyn Store>) {
     assert_eq!(lists().await, [0; 6]);
 }
 
-/// However long ago they were written.
+/// The age of a record does not matter.
 pub async fn purge_removes_only_what_may_be_forgotten(store: Arc<dyn Store>) {
     let mut survivors = Vec::new();
     let mut forgotten = Vec::new();
@@ -142,7 +141,7 @@ pub async fn purge_removes_only_what_may_be_forgotten(store: Arc<dyn Store>) {
     assert_eq!(store.purge(after(1_000_000), 1000).await.expect(AVAILABLE), 0, "nothing is purged twice");
 }
 
-/// A purge holds up no other call for long, and what is oldest has waited longest.
+/// A purge must not delay other calls for long, so it has a limit. It removes the oldest first.
 pub async fn purge_stops_at_its_limit_and_begins_with_the_oldest(store: Arc<dyn Store>) {
     let keys = fail_at(&*store, &[30, 10, 50, 20, 40]).await;
     let purge = async |seconds, limit| store.purge(after(seconds), limit).await.expect(AVAILABLE);
@@ -157,7 +156,7 @@ pub async fn purge_stops_at_its_limit_and_begins_with_the_oldest(store: Arc<dyn 
     assert_eq!(listed(&*store, Which::ALL).await, []);
 }
 
-/// An order that could be forgotten once, and was placed again since, is in use.
+/// An order that could be removed before, and was placed again since, is in use.
 pub async fn what_lives_again_is_not_purged(store: Arc<dyn Store>) {
     let ended = samples::failed("again", START).order;
     let version = create(&*store, &ended).await;
@@ -189,7 +188,7 @@ pub async fn only_unreadable_records_are_discarded(store: Arc<dyn Store>) {
     assert_eq!(due.orders.len(), waiting, "each still has its timer");
 }
 
-/// The farthest moment there is lies behind no other, however a store writes its numbers.
+/// The latest possible moment is after all others, however a store writes its numbers.
 pub async fn what_is_kept_until_the_end_of_time_is_kept(store: Arc<dyn Store>) {
     let policy = Policy { keep: Duration::from_millis(u64::MAX), ..POLICY };
     let order =

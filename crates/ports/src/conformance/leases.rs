@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One promise of leases of which nothing has been leased.
+/// One promise of leases. It needs leases of which none has been taken.
 pub type LeasesPromise = fn(Arc<dyn Leases>) -> super::PromiseFuture;
 
 /// Makes a `#[test]` of each promise of leases. Takes the `fn(LeasesPromise)` that runs one.
@@ -30,10 +30,10 @@ macro_rules! leases_conformance {
     };
 }
 
-/// Longer than any test takes.
+/// A life longer than any test takes.
 const LONG: Duration = Duration::from_secs(100);
 const SHORT: Duration = Duration::from_millis(300);
-/// A name may hold whatever the name of a tenant may, and more.
+/// The name of a limit. It may contain all that the name of a tenant may, and more.
 const LIMIT: &str = "open/\u{e9} '}{\":";
 
 async fn leased(leases: &dyn Leases, node: u64) -> LeaseTotal {

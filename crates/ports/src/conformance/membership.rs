@@ -1,4 +1,4 @@
-//! What nodes may rely on when they tell each other that they are there.
+//! What nodes may rely on when they share their heartbeats through a membership.
 
 use super::AVAILABLE;
 use super::samples::START;

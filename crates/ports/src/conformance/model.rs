@@ -1,5 +1,5 @@
-//! Random operations on a store and on the memory store side by side, with every answer compared. It finds breaches
-//! that no single promise names; one seed is one run, and a failure names its seed and its step.
+//! Random operations on a store and on the memory store side by side, with a comparison of every result. This finds
+//! bugs that no single promise names. One seed is one run, and a failure names its seed and its step.
 
 use super::AVAILABLE;
 use super::samples::{self, POLICY, START};
@@ -21,12 +21,12 @@ const PAGES: usize = 2;
 const TENANTS: [&str; 3] = ["O'Hara & S\u{f8}n", "alice", ""];
 const WATCHES_MAX: usize = 6;
 
-/// A thousand operations of one seed; a store's own tests may run [`random_operations`] with many more.
+/// Runs a thousand operations of one seed. A store's own tests may run [`random_operations`] with many more.
 pub async fn it_answers_like_the_memory_store(store: Arc<dyn Store>) {
     random_operations(store, 1, 1000).await;
 }
 
-/// Panics at the first answer in which the store differs from the memory store.
+/// Panics at the first result in which the store differs from the memory store.
 pub async fn random_operations(store: Arc<dyn Store>, seed: u64, steps: usize) {
     let mut model = ModelCheck {
         store,
@@ -48,7 +48,7 @@ fn key_of(name: &str) -> Key {
     Key::chosen(&samples::draft("").tenant, name)
 }
 
-/// SplitMix64.
+/// A random number generator (SplitMix64).
 struct ModelDice(u64);
 
 impl ModelDice {
@@ -69,7 +69,7 @@ impl ModelDice {
     }
 }
 
-/// A write that both have made, each under a version of its own.
+/// A write to both stores, with the version that each gave it.
 #[derive(Clone)]
 struct ModelWrite {
     order: Arc<Order>,
@@ -81,7 +81,7 @@ struct ModelWrite {
 struct ModelWatch {
     ours: Watch,
     theirs: Watch,
-    /// How many notices of writes before it may still be on their way, where a notice has a way to go.
+    /// How many notices of earlier writes may still be on their way, if the store sends notices between processes.
     late: usize,
 }
 
@@ -90,10 +90,10 @@ struct ModelCheck {
     reference: MemoryStore,
     dice: ModelDice,
     now: Timestamp,
-    /// Every write ever made, also of records that are gone: a frozen node may come back with any of them.
+    /// Every write ever made, also of removed records: a frozen node may write over any of them.
     written: BTreeMap<Key, Vec<ModelWrite>>,
     watches: Vec<ModelWatch>,
-    /// Where we are, for the message of whatever fails.
+    /// The seed and the step, for the message of a failure.
     at: String,
 }
 
@@ -140,7 +140,7 @@ impl ModelCheck {
         self.dice.one_of(&[0, 1, 2, 3, 100])
     }
 
-    /// The clocks of nodes disagree.
+    /// The current time with an error, because the clocks of nodes differ.
     fn skewed_now(&mut self) -> Timestamp {
         Timestamp::from_millis(self.now.as_millis() - self.dice.one_of(&[0, 0, 0, 1, 500, 7000]))
     }
@@ -154,7 +154,7 @@ impl ModelCheck {
         );
     }
 
-    /// Versions are for each store to choose, but they must name the same write.
+    /// Compares records. Each store chooses its own versions, but they must name the same write.
     #[track_caller]
     fn same_records(&self, what: &str, ours: &[Versioned], theirs: &[Versioned]) {
         let orders = |all: &[Versioned]| all.iter().map(|record| record.order.clone()).collect::<Vec<_>>();
@@ -202,7 +202,7 @@ impl ModelCheck {
         }
     }
 
-    /// A step that the order could take, if the dice find one.
+    /// A random step of the order, if one is possible.
     fn advance(&mut self, name: &str, order: Option<&Order>) -> Option<Advance> {
         let now = self.now;
         if self.dice.below(4) == 0 {
@@ -245,8 +245,7 @@ impl ModelCheck {
         }
     }
 
-    /// Straight to the stock, from wherever and whosever it was: a store knows no rule, and left to life alone the dice
-    /// would seldom put two answers on the same stock.
+    /// Puts an answer into stock directly. With random events alone, two answers would seldom be in one stock.
     fn stock(&mut self, name: &str) -> Advance {
         let expires = self.now + Duration::from_secs(self.dice.one_of(&[1, 30, 60, 120]));
         let stocked = samples::stocked(name, &self.page(), expires);
@@ -299,7 +298,7 @@ impl ModelCheck {
         self.same("a stock", &ours, &theirs);
     }
 
-    /// A handful of takers for each page, so that some come again.
+    /// Takes from stock, with few takers for each page, so that some repeat.
     async fn take(&mut self) {
         let page = self.page();
         let target = samples::target(&page);
@@ -387,7 +386,8 @@ impl ModelCheck {
         }
     }
 
-    /// Where the reference has rung, the store must, if not at once; where it has not, the store should not have.
+    /// Compares watches: if the reference has woken one, the store must wake it, too, though perhaps later. Otherwise
+    /// the store should not have.
     async fn look_at_watches(&mut self) {
         for ModelWatch { ours, theirs, late } in &mut self.watches {
             if ours.changed().now_or_never().is_some() {

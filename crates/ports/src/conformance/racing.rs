@@ -1,5 +1,5 @@
-//! One verb writes, and it writes only over what the writer has seen. Losing is an answer: it says who won, and
-//! it leaves no trace.
+//! Only one method writes, and only over the version that the writer has read. A lost race is a result: it returns
+//! the winner, and changes nothing.
 
 use super::samples::{self, START, after};
 use super::{AVAILABLE, commit, create, list, write};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const RACERS: u64 = 10;
 
-/// All of them commit at once over `expected`; exactly one wins, and all others learn which.
+/// Commits all racers at once over `expected`. Exactly one must win, and all others must learn which.
 async fn race(store: &dyn Store, expected: Version, racers: &[Arc<Order>]) {
     let outcomes = join_all(racers.iter().map(|order| commit(store, expected, order))).await;
     let won: Vec<Versioned> = outcomes
@@ -30,13 +30,13 @@ async fn race(store: &dyn Store, expected: Version, racers: &[Arc<Order>]) {
     assert_eq!(store.load(&winner.order.key).await.expect(AVAILABLE).as_ref(), Some(winner));
 }
 
-/// Ten processes place the same order; one of them made it, and the others learn which.
+/// Ten processes place one order: one of them creates it, and the others learn which.
 pub async fn one_creator_wins(store: Arc<dyn Store>) {
     let racers: Vec<_> = (0..RACERS).map(|n| samples::queued("herd", after(n)).order).collect();
     race(&*store, Version::ABSENT, &racers).await;
 }
 
-/// Ten processes move the same order on from the same version.
+/// Ten processes advance one order from one version.
 pub async fn one_writer_wins(store: Arc<dyn Store>) {
     let version_read = create(&*store, &samples::queued("herd", START).order).await;
     let racers: Vec<_> = (0..RACERS).map(|n| samples::submitting("herd", after(n)).order).collect();
@@ -55,7 +55,7 @@ pub async fn a_commit_with_an_old_version_loses_and_gets_the_winner(store: Arc<d
     }
 }
 
-/// A node that expects a record where there is none has slept through its end, and must not bring it back.
+/// A node that expects a record that is gone must not create it again.
 pub async fn a_commit_to_a_record_that_is_gone_loses_without_a_winner(store: Arc<dyn Store>) {
     let order = samples::failed("gone", START).order;
     let version = create(&*store, &order).await;
@@ -66,7 +66,7 @@ pub async fn a_commit_to_a_record_that_is_gone_loses_without_a_winner(store: Arc
     assert_eq!(store.load(&order.key).await.expect(AVAILABLE), None);
 }
 
-/// Not the record, not the usage, not the stock, not the timers, not a claim, not what may be forgotten.
+/// A lost race changes nothing: record, usage, stock, timers, claims and removal time stay.
 pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
     let page = "https://example.com/contested";
     let on_stock = samples::stocked("on the stock", page, after(120));
@@ -103,7 +103,7 @@ pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
     );
 }
 
-/// All that can be seen of a store without changing it.
+/// The whole content of a store that can be read without changing it.
 async fn everything(store: &dyn Store, page: &str, day: Day) -> impl PartialEq + std::fmt::Debug + use<> {
     let records = list(store, Which::ALL, None, 100).await;
     let stock: Vec<Key> = store.list_stock(&samples::target(page), START, 100).await.expect(AVAILABLE);

@@ -1,4 +1,4 @@
-//! A record is what was written, whole, under a version that no other write of its key ever has.
+//! A record is read as it was written, complete, under a version that no other write of its key ever has.
 
 use super::samples::{self, START, SampleOrder, after, draft, riddle};
 use super::{AVAILABLE, commit, create, list, write};
@@ -6,13 +6,13 @@ use crate::store::{Commit, Store, Version, Versioned, Which};
 use quittance_lifecycle::{Event, Key};
 use std::sync::Arc;
 
-/// Nothing was ever written under this key.
+/// A key that was never written has no record.
 pub async fn absent_is_none(store: Arc<dyn Store>) {
     create(&*store, &samples::queued("another", START).order).await;
     assert_eq!(store.load(&Key([7; 32])).await.expect(AVAILABLE), None);
 }
 
-/// Every phase, every state of an attempt, and whatever is hard to write down.
+/// Every phase, every state of an attempt, and all values that are hard to write.
 pub async fn a_record_written_is_read_back_the_same(store: Arc<dyn Store>) {
     let mut written = Vec::new();
     for SampleOrder { order, .. } in samples::every_phase() {
@@ -28,7 +28,7 @@ pub async fn a_record_written_is_read_back_the_same(store: Arc<dyn Store>) {
     assert_eq!(listed, written, "and a list shows them as they are");
 }
 
-/// Pictures are part of the order; a node that takes it over must be able to send them again.
+/// Images are part of the order: another node must be able to send them again.
 pub async fn a_record_of_a_megabyte_is_read_back_the_same(store: Arc<dyn Store>) {
     let picture: Vec<u8> =
         (0..1_048_576_u32).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
@@ -41,7 +41,7 @@ pub async fn a_record_of_a_megabyte_is_read_back_the_same(store: Arc<dyn Store>)
     assert_eq!(due.orders, [whole]);
 }
 
-/// One life, written step by step over the same record.
+/// Each step of one life is written over the record of the last.
 pub async fn a_write_replaces_the_record(store: Arc<dyn Store>) {
     let submitting = samples::submitting("steps", START);
     let steps = [
@@ -61,7 +61,7 @@ pub async fn a_write_replaces_the_record(store: Arc<dyn Store>) {
     }
 }
 
-/// Also when nothing but the version changes.
+/// Versions grow even if nothing else changes.
 pub async fn versions_grow(store: Arc<dyn Store>) {
     let SampleOrder { order, .. } = samples::queued("again", START);
     let mut version = Version::ABSENT;
@@ -72,7 +72,7 @@ pub async fn versions_grow(store: Arc<dyn Store>) {
     }
 }
 
-/// A node may sleep while a record is purged and created again, and wake up with the version of the old one.
+/// A node may be frozen while a record is purged and created again, and then write with the old version.
 pub async fn a_version_never_comes_back_after_a_purge(store: Arc<dyn Store>) {
     let SampleOrder { order: first, .. } = samples::failed("phoenix", START);
     let mut old = vec![create(&*store, &first).await];

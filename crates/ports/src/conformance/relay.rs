@@ -1,4 +1,4 @@
-//! Several nodes behind one face, so that every promise is also kept between them.
+//! Several nodes behind one store, so that the suite also tests the promises between nodes.
 
 use crate::store::{
     Commit, Day, Due, OrderCounts, Store, StoreError, Unreadable, UsageRow, Version, Versioned, Which,
@@ -10,8 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Hands each call to the next of its stores in turn. Give it handles on the same orders, as two processes have them,
-/// and run the suite: what one of them writes the other reads, and a caller that waits at one is woken by the other.
+/// Sends each call to the next of its stores in turn. Give it several handles on the same orders, as several
+/// processes have them, and run the suite: what one writes the others read, and a caller that waits at one is woken
+/// by another.
 pub struct Relay {
     nodes: Vec<Arc<dyn Store>>,
     calls: AtomicUsize,
@@ -19,7 +20,7 @@ pub struct Relay {
 
 impl Relay {
     /// # Panics
-    /// If there are no stores at all.
+    /// If `nodes` is empty.
     #[must_use]
     pub fn new(nodes: Vec<Arc<dyn Store>>) -> Self {
         assert!(!nodes.is_empty(), "a relay needs at least one store");

@@ -1,5 +1,5 @@
-//! Orders to try a store with, made by the same functions as any other: checked, placed, and moved on by events. The
-//! kinds are made up, and so are the moments.
+//! Orders for tests of a store, made by the same functions as any other: checked, placed, and advanced by events. The
+//! kinds and the moments are made up.
 
 use quittance_lifecycle::{
     CallbackResult, Counters, Decision, DeliveryState, Draft, Event, Evidence, Fault, FaultClass, Field,
@@ -11,11 +11,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The beginning of the year 2100, and of a day: so far ahead that no store that also lets records expire by
-/// the real clock does it in the middle of a test.
+/// The beginning of the year 2100, and of a day. This is so late that no store removes expired records by the real
+/// clock during a test.
 pub const START: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 
-/// How long the answer to a riddle lives.
+/// The life of the answer to a riddle.
 pub const LIFE: Duration = Duration::from_secs(120);
 
 pub const POLICY: Policy = Policy { keep: Duration::from_secs(3600), ..Policy::DEFAULT };
@@ -67,13 +67,13 @@ pub fn scribble() -> Kind {
     Kind { name: Cow::Borrowed("scribble"), life: None, single_use: false, ..riddle() }
 }
 
-/// So many seconds after the start.
+/// This many seconds after the start.
 #[must_use]
 pub fn after(seconds: u64) -> Timestamp {
     START + Duration::from_secs(seconds)
 }
 
-/// An order, the clock that it lives by, and what its last step adds to the usage.
+/// A sample order, the time at which its last step was made, and what that step adds to the usage.
 #[derive(Clone, Debug)]
 pub struct SampleOrder {
     pub order: Arc<Order>,
@@ -83,7 +83,7 @@ pub struct SampleOrder {
 }
 
 impl SampleOrder {
-    /// Places what a draft asks for; `name` is its idempotency key.
+    /// Places the order of a draft; `name` is its idempotency key.
     #[must_use]
     pub fn placed(name: &str, draft: Draft, kind: &Kind, now: Timestamp) -> Self {
         Self::placed_under(POLICY, name, draft, kind, now)
@@ -114,7 +114,7 @@ impl SampleOrder {
         Self { policy, ..self }
     }
 
-    /// The order after this event, which must mean something to it.
+    /// The order after this event, which must not be ignored.
     #[must_use]
     pub fn then(self, event: Event) -> Self {
         match transition(&self.order, event, self.now, &self.policy) {
@@ -126,7 +126,7 @@ impl SampleOrder {
     }
 }
 
-/// What this event makes of an order that was read from a store.
+/// The next version of an order from a store, after this event.
 #[must_use]
 pub fn next(order: &Order, event: Event, now: Timestamp) -> Order {
     match transition(order, event, now, &POLICY) {
@@ -174,7 +174,7 @@ pub fn delivery() -> ProviderAnswer {
     }
 }
 
-/// A caller's request with all that makes records hard to write: quotes, a zero byte, no text at all, raw bytes.
+/// A request with all that makes records hard to write: quotes, a zero byte, an empty text, raw bytes.
 #[must_use]
 pub fn draft(page: &str) -> Draft {
     Draft { reuse: Some(Reuse::Shared), ..Draft::new("O'Hara & S\u{f8}n") }
@@ -184,14 +184,14 @@ pub fn draft(page: &str) -> Draft {
         .with("raw", Value::Bytes((0..=255).collect()))
 }
 
-/// This order, as if this tenant had placed it.
+/// This order with another tenant.
 #[must_use]
 pub fn of_tenant(order: &Order, tenant: &str) -> Arc<Order> {
     let terms = Terms { tenant: tenant.into(), ..(*order.terms).clone() };
     Arc::new(Order { terms: Arc::new(terms), ..order.clone() })
 }
 
-/// Placed, and due at this moment.
+/// A queued order that is due at this moment.
 #[must_use]
 pub fn queued(name: &str, due: Timestamp) -> SampleOrder {
     SampleOrder::placed(name, draft("https://example.com/login"), &riddle(), due)
@@ -212,14 +212,14 @@ pub fn in_doubt(name: &str, now: Timestamp) -> SampleOrder {
     submitting(name, now).then(submitted(1, SubmitOutcome::InDoubt(Evidence::default())))
 }
 
-/// Solved, for the caller that placed it.
+/// A solved order, for the caller that placed it.
 #[must_use]
 pub fn solved(name: &str, now: Timestamp) -> SampleOrder {
     let outcome = PollOutcome::Answered(delivery());
     solving(name, now).then(Event::Polled { attempt: 1, asked: now, outcome })
 }
 
-/// Solved, and in the stock of its page, free to be taken until it expires.
+/// A solved order in the stock of its page, free to be taken until it expires.
 #[must_use]
 pub fn stocked(name: &str, page: &str, expires: Timestamp) -> SampleOrder {
     let now = Timestamp::from_millis(expires.as_millis() - 120_000);
@@ -229,7 +229,7 @@ pub fn stocked(name: &str, page: &str, expires: Timestamp) -> SampleOrder {
         .then(submitted(1, SubmitOutcome::Answered(delivery())))
 }
 
-/// The stock on which [`stocked`] puts its order.
+/// The target in whose stock [`stocked`] puts its order.
 #[must_use]
 pub fn target(page: &str) -> Target {
     SampleOrder::placed("any", draft(page), &riddle(), START).order.terms.target
@@ -245,7 +245,7 @@ pub fn expired(name: &str, expires: Timestamp) -> SampleOrder {
     stocked(name, "https://example.com/login", expires).at(expires).then(woken())
 }
 
-/// Refused for good at this moment; it may be forgotten an hour later.
+/// An order that failed at this moment. It may be removed an hour later.
 #[must_use]
 pub fn failed(name: &str, now: Timestamp) -> SampleOrder {
     submitting(name, now).then(refused(1, FaultClass::Caller))
@@ -259,7 +259,7 @@ pub fn dead(name: &str, placed: Timestamp) -> SampleOrder {
     sample.at(deadline).then(woken())
 }
 
-/// Orders that between them know every phase, and every state that an attempt can be in.
+/// Orders that together have every phase, and every state of an attempt.
 #[must_use]
 pub fn every_phase() -> Vec<SampleOrder> {
     let twice = |name| {

@@ -1,4 +1,4 @@
-//! The stock: every answer stands on the stock of its target with an expiry of its own, and the oldest goes first.
+//! The stock: every answer is in the stock of its target with an expiry of its own, and the oldest is taken first.
 
 use super::samples::{self, START, SampleOrder, after};
 use super::{AVAILABLE, create, write};
@@ -13,7 +13,7 @@ pub(super) async fn list_stock(store: &dyn Store, page: &str, now: Timestamp, li
     store.list_stock(&samples::target(page), now, limit).await.expect(AVAILABLE)
 }
 
-/// Stocks an answer for each of these moments at which it expires, in seconds after the start.
+/// Stocks an answer for each of these expiries, in seconds after the start.
 pub(super) async fn stock<const N: usize>(store: &dyn Store, page: &str, expires: [u64; N]) -> [Key; N] {
     let samples: [SampleOrder; N] =
         std::array::from_fn(|n| samples::stocked(&format!("{page} answer {n}"), page, after(expires[n])));
@@ -24,7 +24,7 @@ pub(super) async fn stock<const N: usize>(store: &dyn Store, page: &str, expires
     samples.map(|sample| sample.order.key)
 }
 
-/// By key where the moment is the same.
+/// Answers with one expiry are sorted by key.
 pub async fn the_stock_lists_the_soonest_to_expire_first(store: Arc<dyn Store>) {
     let [c, a, b, same, d] = stock(&*store, HERE, [130, 110, 120, 120, 140]).await;
     let (b, same) = (b.min(same), b.max(same));
@@ -33,7 +33,7 @@ pub async fn the_stock_lists_the_soonest_to_expire_first(store: Arc<dyn Store>) 
     assert_eq!(list_stock(&*store, HERE, START, 0).await, []);
 }
 
-/// Each by its own expiry, whatever stands beside it.
+/// Each answer leaves by its own expiry, whatever else is in the stock.
 pub async fn the_stock_leaves_out_what_has_expired(store: Arc<dyn Store>) {
     let [a, b, c] = stock(&*store, HERE, [110, 120, 130]).await;
     let just_before = Timestamp::from_millis(after(120).as_millis() - 1);
@@ -51,7 +51,7 @@ pub async fn the_stock_of_a_target_holds_nothing_of_another(store: Arc<dyn Store
     assert_eq!(list_stock(&*store, "https://example.com/nowhere", START, 100).await, []);
 }
 
-/// An answer that its own caller still wants is not in the stock, before or after it was free to be taken.
+/// An answer that its own caller still wants is not in the stock, neither before nor after it was free to be taken.
 pub async fn what_was_taken_is_off_the_stock(store: Arc<dyn Store>) {
     let [first, second, third] =
         ["first", "second", "third"].map(|name| samples::stocked(name, HERE, after(120)));

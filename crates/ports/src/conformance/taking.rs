@@ -1,5 +1,4 @@
-//! What leaves a stock leaves it once: for one taker, soonest to expire first, and as if the order itself had been
-//! claimed.
+//! An answer leaves a stock once: for one taker, soonest expiry first, and as if the order itself had been claimed.
 
 use super::samples::{self, START, after};
 use super::stock::{HERE, THERE, list_stock, stock};
@@ -95,7 +94,7 @@ pub async fn one_answer_goes_to_one_of_many_takers(store: Arc<dyn Store>) {
     assert_eq!(usage.iter().map(|(_, counters)| counters.from_stock).sum::<u64>(), keys.len() as u64);
 }
 
-/// A taker that lost the reply takes again: the answer is counted once, and no other taker goes short.
+/// A taker that lost the reply takes again: the answer is counted once, and no other taker loses one.
 pub async fn a_repeated_take_gives_the_same(store: Arc<dyn Store>) {
     let store = &*store;
     let [first, second] = stock(store, HERE, [110, 120]).await;
@@ -140,7 +139,7 @@ pub async fn a_taken_answer_can_be_moved_on_by_a_writer_with_its_version(store: 
     assert_eq!(take(store, HERE, START, 1).await.map(|record| record.version), Some(there.version));
 }
 
-/// A paid attempt that trails behind, and a webhook that is still to be called: taking the answer ends neither.
+/// Taking the answer ends neither a paid attempt that trails, nor a webhook that must still be called.
 pub async fn what_else_a_taken_order_has_to_do_is_still_done(store: Arc<dyn Store>) {
     let store = &*store;
     let listened = Event::WebhookAdded { url: "http://127.0.0.1/webhook".into(), dialect: "v1".into() };

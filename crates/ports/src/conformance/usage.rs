@@ -1,4 +1,4 @@
-//! The usage is neither ahead of the orders nor behind them: what a step adds is added with the step, once.
+//! The usage always agrees with the orders: what a step adds is added with the step, once.
 
 use super::samples::{self, START, SampleOrder, after};
 use super::{AVAILABLE, create};
@@ -26,7 +26,7 @@ fn by_account(day: u64, tenant: &str, kind: &str, site: &str, account: &str) -> 
     UsageRow { day: Day(day), tenant: tenant.into(), kind: kind.into(), site: site.into(), account }
 }
 
-/// A different number on every line of the usage, so that none can stand for another.
+/// A different number for every counter, so that no counter can stand for another.
 fn full(base: u64) -> Counters {
     let mut counters = Counters::default();
     for (name, n) in Counters::NAMES.iter().zip(0..) {
@@ -42,7 +42,7 @@ fn sum(counters: impl IntoIterator<Item = Counters>) -> Counters {
     })
 }
 
-/// By the day of the commit, which need not be the day of the order.
+/// Usage goes to the day of the commit, which may differ from the day of the order.
 pub async fn usage_add_up_with_the_commits(store: Arc<dyn Store>) {
     let commits = [(START, 1), (after(DAY_SECONDS - 1), 100), (after(DAY_SECONDS), 10_000)];
     let order = samples::queued("booked", START).order;
@@ -87,7 +87,7 @@ pub async fn count_adds_what_changed_no_order(store: Arc<dyn Store>) {
     assert_eq!(usage(&*store, line.day, line.day).await, [(line, expected)]);
 }
 
-/// Placements that join an order write nothing else, and a herd of them comes at once.
+/// Placements that join an order write nothing else, and many of them come at once.
 pub async fn no_count_is_lost_among_many(store: Arc<dyn Store>) {
     let line = line(Day::of(START).0, "herd", "riddle");
     let counters: Vec<Counters> = (0..20).map(full).collect();
@@ -98,7 +98,7 @@ pub async fn no_count_is_lost_among_many(store: Arc<dyn Store>) {
     assert_eq!(usage(&*store, line.day, line.day).await, [(line, expected)]);
 }
 
-/// Ordered byte by byte, whatever the language of the machine says about characters.
+/// Rows are sorted byte by byte, independent of the machine's language.
 pub async fn usage_come_by_day_in_the_order_of_their_lines(store: Arc<dyn Store>) {
     let day = Day::of(START).0;
     let mut lines: Vec<UsageRow> = Vec::new();
@@ -134,7 +134,7 @@ pub async fn a_count_of_nothing_opens_no_line(store: Arc<dyn Store>) {
     assert_eq!(usage(&*store, line.day, line.day).await, []);
 }
 
-/// What is no longer kept in detail keeps its sums; what is, is left alone; and it may be done over and over.
+/// Days that are no longer kept in detail keep their sums. Other days do not change, and the call may be repeated.
 pub async fn closed_usage_keep_their_sums(store: Arc<dyn Store>) {
     let day = Day::of(START).0;
     let sites = ["", "a.test", "shop.example.org"];
@@ -166,7 +166,7 @@ pub async fn closed_usage_keep_their_sums(store: Arc<dyn Store>) {
     assert_eq!(usage(&*store, first, last).await, expected);
 }
 
-/// While the usage is compacted, others count: nothing is lost, and nothing counted twice.
+/// While the usage is compacted, other nodes count. Nothing is lost, and nothing counts twice.
 pub async fn nothing_is_lost_when_usage_are_closed_in_a_crowd(store: Arc<dyn Store>) {
     let day = Day::of(START).0;
     let lines: Vec<UsageRow> = (0..5).map(|n| line_of(day, "ann", "riddle", &format!("{n}.test"))).collect();

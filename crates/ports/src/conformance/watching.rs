@@ -1,5 +1,5 @@
-//! Waiting callers are woken, in every process; none sleeps and polls. A test here simply waits. The runner notices
-//! that nothing comes: it knows how long a notice takes with this store.
+//! Waiting callers are woken in every process, and none polls. A test here simply waits. The runner knows how long a
+//! notice takes with this store, and fails if none comes.
 
 use super::samples::{self, START, after};
 use super::{AVAILABLE, commit, create, write};
@@ -14,8 +14,8 @@ async fn watch(store: &dyn Store, key: &Key) -> Watch {
     store.watch(key).await.expect(AVAILABLE)
 }
 
-/// Looks once: it has no time to be wrong in, so a store that is slow to wake the wrong one is not caught here,
-/// but none is blamed for nothing.
+/// Checks a watch once, without waiting. A store that is slow to wake the wrong watch is not caught here, but no
+/// correct store fails.
 fn is_rung(watch: &mut Watch) -> bool {
     watch.changed().now_or_never().is_some()
 }
@@ -23,7 +23,7 @@ fn is_rung(watch: &mut Watch) -> bool {
 const WATCHED: &str = "watched";
 const UNWATCHED: &str = "unwatched";
 
-/// The order has nothing yet for the callers that wait for it.
+/// An order that has no outcome yet for the callers that wait for it.
 fn awaited(name: &str) -> Arc<Order> {
     samples::queued(name, START).order
 }
@@ -32,7 +32,7 @@ fn solved(name: &str) -> Arc<Order> {
     samples::solved(name, START).order
 }
 
-/// All outcomes that end a wait. An order that was cancelled may still get an answer, but not for its callers.
+/// All outcomes that end a wait. A cancelled order may still get an answer, but not for its callers.
 fn news() -> Vec<Arc<Order>> {
     let stocked = samples::stocked(WATCHED, "https://example.com/login", after(120));
     let samples = [
@@ -48,7 +48,7 @@ fn news() -> Vec<Arc<Order>> {
     samples.map(|sample| sample.order).into()
 }
 
-/// No caller needs to be waiting at the moment of the commit.
+/// A caller need not be waiting at the moment of the commit.
 pub async fn a_watch_misses_no_commit_made_after_it_returns(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
@@ -85,7 +85,7 @@ pub async fn a_watch_wakes_all_waiters_of_the_order_and_no_others(store: Arc<dyn
     assert!(!crowd.iter_mut().any(is_rung), "one write wakes once");
 }
 
-/// A caller that loses the race to place the order waits for the winner's.
+/// A caller that loses the race to place an order waits for the winner's order.
 pub async fn a_watch_may_begin_before_the_order(store: Arc<dyn Store>) {
     let (order, other) = (solved(WATCHED), solved(UNWATCHED));
     let mut watch = watch(&*store, &order.key).await;
@@ -95,7 +95,7 @@ pub async fn a_watch_may_begin_before_the_order(store: Arc<dyn Store>) {
     watch.changed().await;
 }
 
-/// A caller that hangs up disturbs no other caller, and leaves nothing behind.
+/// A caller that disconnects affects no other caller, and leaves nothing behind.
 pub async fn a_dropped_watch_disturbs_no_other_watch(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
@@ -112,7 +112,7 @@ pub async fn a_dropped_watch_disturbs_no_other_watch(store: Arc<dyn Store>) {
     assert!(!is_rung(&mut watch(&*store, &order.key).await));
 }
 
-/// The wake-up never overtakes the write.
+/// A wake-up never comes before the write is visible.
 pub async fn a_woken_caller_reads_what_was_written(store: Arc<dyn Store>) {
     let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
@@ -139,7 +139,7 @@ pub async fn a_lost_race_wakes_no_waiter(store: Arc<dyn Store>) {
     assert!(!is_rung(&mut watch));
 }
 
-/// Otherwise each poll of an order that is not ready makes all its waiters look.
+/// Otherwise each poll of an order that is not ready would make all its waiters read it.
 pub async fn a_commit_without_news_for_waiters_wakes_none(store: Arc<dyn Store>) {
     let other = awaited(UNWATCHED);
     let mut version = create(&*store, &awaited(WATCHED)).await;

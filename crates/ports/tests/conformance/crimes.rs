@@ -1,5 +1,4 @@
-//! Wrong ideas about what a store may do, each with the promise that it breaks. Most of them were once in a real
-//! store.
+//! Typical mistakes of a store, each with the promise that it breaks. Most of them were once in a real store.
 
 /// What a [`Naive`](crate::naive::Naive) store does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,14 +71,14 @@ pub(crate) enum Crime {
     OrderCountsCountAll,
 }
 
-/// Whether the model check finds it too. It does one thing at a time, with small orders.
+/// Whether the model check finds the mistake, too. It does one thing at a time, with small orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModelFinds {
     Catches,
     IsBlind,
 }
 
-/// Each crime, a promise that it breaks, and whether the model check sees it.
+/// Each crime, a promise that it breaks, and whether the model check finds it.
 pub(crate) const CRIMES: &[(Crime, &str, ModelFinds)] = {
     use Crime::*;
     use ModelFinds::*;

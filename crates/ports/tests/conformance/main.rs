@@ -1,4 +1,4 @@
-//! One binary: the memory store keeps every promise, and every promise can be broken.
+//! Tests that the memory store keeps every promise, and that every promise can be broken.
 
 mod crimes;
 mod memory;

@@ -1,4 +1,4 @@
-//! The memory store keeps every promise; and what only it can show.
+//! Tests that the memory store keeps every promise, and of what only this store can do.
 
 use quittance_lifecycle::{Counters, Event, Key};
 use quittance_ports::conformance::{Promise, Relay, drive, model, samples};
@@ -36,7 +36,7 @@ mod leases {
     use quittance_ports::{Clock, MemoryLeases};
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A millisecond passes at each reading.
+    /// A clock that advances one millisecond at each reading.
     #[derive(Default)]
     struct TickingClock(AtomicU64);
 
@@ -81,7 +81,7 @@ fn clones_of_a_store_share_its_orders() {
     });
 }
 
-/// The suite races on one thread; here are real ones.
+/// The suite races on one thread. This test uses real threads.
 #[test]
 fn of_many_threads_one_creates_and_the_usage_say_so() {
     let store = MemoryStore::default();

@@ -1,5 +1,5 @@
-//! A second store, as naive as can be: a list of rows that is searched from end to end, and every rule spelled out
-//! where it is needed. Given a crime to commit it does one thing wrong, and all else right.
+//! A second store, as naive as possible: a list of rows that is searched from end to end, with every rule written
+//! where it is needed. With a [`Crime`], it does one thing wrong and everything else right.
 
 use crate::crimes::Crime;
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) struct Naive {
     crime: Option<Crime>,
     state: Arc<Mutex<NaiveState>>,
-    /// One for each watch ever made, so that they can be distinguished.
+    /// The watchers of each watch ever made, so that they can be distinguished.
     crowd: Mutex<Vec<(Key, Watchers)>>,
 }
 
@@ -32,11 +32,11 @@ struct NaiveState {
 struct NaiveRow {
     record: Versioned,
     claimed_until: Timestamp,
-    /// As it was when the row was made; only criminals look at it.
+    /// The order when the row was created. Only crimes read it.
     first: Order,
 }
 
-/// Lets all other tasks go first, once.
+/// Lets all other tasks run first, once.
 async fn dawdle() {
     let mut dawdled = false;
     poll_fn(|cx| {
@@ -140,7 +140,7 @@ impl Naive {
         }
     }
 
-    /// Wakes the waiters of the order, if it has anything for them.
+    /// Wakes the waiters of the order, if it has an outcome for them.
     fn wake(&self, next: &Order) {
         let key = &next.key;
         let crowd = self.crowd();
@@ -170,7 +170,7 @@ impl Naive {
         }
     }
 
-    /// What a commit that lost may leave behind, if it is not careful.
+    /// The changes that a lost commit of a faulty store leaves behind.
     fn lose(&self, next: &Order, counters: &Counters, at: Timestamp) {
         if self.commits(Crime::UsageCountLosers) {
             self.book(&UsageRow::of(next, at), counters);

@@ -1,4 +1,4 @@
-//! A suite that no bug fails tests nothing: every promise catches a wrong store, and every wrong store is caught.
+//! Tests of the suite itself: every promise catches a wrong store, and every wrong store is caught.
 
 use crate::crimes::{CRIMES, Crime, ModelFinds};
 use crate::naive::Naive;
@@ -13,7 +13,7 @@ fn breaks(crime: Crime, promise: Promise) -> bool {
     catch_unwind(AssertUnwindSafe(|| drive(Duration::ZERO, promise(store)))).is_err()
 }
 
-/// Two stores that share no idea agree on every answer: the one keeps indices, the other looks at everything.
+/// Two stores with different designs agree on every result: one keeps indices, the other searches everything.
 #[test]
 fn a_naive_store_that_commits_no_crime_keeps_every_promise_and_agrees_with_the_memory_store() {
     for (_, promise) in PROMISES {
@@ -52,7 +52,7 @@ fn the_model_check_catches_each_wrong_store_one_step_at_a_time() {
     }
 }
 
-/// Alone, each of them is flawless.
+/// Each of the two stores alone is correct.
 #[test]
 fn a_relay_catches_a_store_that_wakes_no_waiter_in_another_process() {
     let caught = |name| {

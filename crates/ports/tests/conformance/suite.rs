@@ -1,4 +1,4 @@
-//! The suite itself: it forgets none of its tests, its samples show everything, and it never hangs.
+//! Tests of the suite itself: it runs all of its tests, its samples cover everything, and it never hangs.
 
 use quittance_lifecycle::Progress;
 use quittance_ports::conformance::{PROMISES, drive, samples};
@@ -72,7 +72,7 @@ fn a_test_that_waits_for_nothing_fails_and_a_woken_one_goes_on() {
     assert_eq!(polls, 10);
 }
 
-/// The hook for stores that do their work on a thread of their own.
+/// The test for stores that work on a thread of their own.
 #[test]
 fn real_time_can_be_given_to_a_store_that_needs_it() {
     let mut helper = None;
