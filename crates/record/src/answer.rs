@@ -1,4 +1,4 @@
-//! How answers, deliveries and faults are written: the parts that orders, stories and arrivals share.
+//! How answers and faults are written: the parts that orders, timelines and incoming events share.
 
 use crate::error::{RecordError, Within};
 use crate::fields::{
@@ -105,7 +105,7 @@ impl<'a> DeliveryRecord<'a> {
     }
 }
 
-/// What is written like a fault.
+/// A fault or an attempt in doubt: both are written like a fault.
 pub(crate) enum SignalRecord {
     Fault(Fault),
     Doubt(Evidence),
@@ -125,14 +125,14 @@ impl<'a> FaultRecord<'a> {
         raw.parts().within("fault")
     }
 
-    /// An attempt in doubt is written as a fault of a class of its own.
+    /// Writes an attempt in doubt as a fault with a class of its own.
     pub(crate) fn of_doubt(evidence: &'a Evidence) -> Self {
         let Evidence { summary, text: reply } = evidence;
         let reply = if reply.is_empty() { None } else { text(reply) };
         Self { class: text(IN_DOUBT), code: text(summary), text: reply }
     }
 
-    /// The fault, or what was seen of an attempt in doubt.
+    /// Reads a fault, or what was observed of an attempt in doubt.
     pub(crate) fn read_either(raw: Option<Self>) -> Result<SignalRecord, RecordError> {
         match raw {
             Some(Self { class: Some(class), code, text }) if class == IN_DOUBT => {
@@ -145,7 +145,7 @@ impl<'a> FaultRecord<'a> {
         }
     }
 
-    /// As it was written, and not by [`Fault::new`]: reading shortens nothing.
+    /// The fault as it was written. [`Fault::new`] is not used, because reading must not shorten anything.
     fn parts(self) -> Result<Fault, RecordError> {
         Ok(Fault {
             class: FaultClass::read(self.class, "class")?,

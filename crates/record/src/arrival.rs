@@ -1,4 +1,4 @@
-//! How something that came in for an order is written while the order itself cannot be.
+//! How an event for an order is written while the order itself cannot be written.
 
 use crate::VERSION;
 use crate::answer::{AnswerRecord, DeliveryRecord, FaultRecord, SignalRecord};
@@ -248,7 +248,7 @@ names! { enum DeliveryName { Delivered = "delivered", NotDelivered = "not_delive
 names! { enum CallbackResultName { Answered = "answered", Faulted = "faulted" } }
 
 mirror! {
-    /// What became of a submit, of a poll, or what a callback says.
+    /// The outcome of a submit or a poll, or the content of a callback.
     OutcomeRecord<'a> {
         is: Text<'a>,
         task: Text<'a>,

@@ -1,4 +1,4 @@
-//! How one attempt is written: how far it came under `is`, flat beside its number, so that it reads as one line.
+//! How one attempt is written: its progress under `is`, flat beside its number, so that it reads as one line.
 
 use crate::answer::AnswerRecord;
 use crate::error::RecordError;
@@ -92,7 +92,7 @@ impl<'a> AttemptRecord<'a> {
         }
     }
 
-    /// In flight, the name belongs to the progress.
+    /// The task id of an attempt that is over. In flight, the id belongs to the progress.
     fn task_if_over(&self) -> Option<String> {
         let is_in_flight = matches!(self.is.as_deref(), Some("solving" | "trailing"));
         self.task.as_deref().filter(|_| !is_in_flight).map(str::to_owned)

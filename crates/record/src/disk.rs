@@ -1,5 +1,5 @@
-//! The few things that a spill asks of a disk, and the file that does them. They are a contract of their own so
-//! that tests can let each of them fail.
+//! The few operations that a spill needs from a disk, and the file that provides them. They are a trait so that tests
+//! can make each of them fail.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -9,31 +9,31 @@ use std::path::{Path, PathBuf};
 pub(crate) trait Disk: Send + fmt::Debug {
     fn read(&mut self) -> io::Result<Vec<u8>>;
 
-    /// Adds to the end. It may fail half-way, and what it wrote is safe only after `sync`.
+    /// Appends to the file. This may fail half-way, and what was written is safe only after `sync`.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Shortens the file to `length`; safe only after `sync`.
+    /// Cuts the file to `length`; safe only after `sync`.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 
-    /// Puts another content in place of the whole file: all of it or nothing, and safe when it returns. After a
-    /// failure either content may be there.
+    /// Replaces the content of the whole file: all of it or nothing, and safe when this returns. After a failure, the
+    /// file may have either content.
     fn replace(&mut self, content: &[u8]) -> io::Result<()>;
 
-    /// Adds to what a person must look at; safe when it returns.
+    /// Adds bytes to those that an operator must look at; safe when this returns.
     fn set_aside(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// How many bytes a person must look at.
+    /// How many bytes an operator must look at.
     fn set_aside_bytes(&self) -> io::Result<u64>;
 }
 
-/// A file, and beside it `.lock`, `.new` while it is being replaced, and `.unreadable`.
+/// A file of a spill, with `.lock` and `.unreadable` beside it, and `.new` while it is replaced.
 #[derive(Debug)]
 pub(crate) struct FileDisk {
     path: PathBuf,
     file: File,
-    /// Held for as long as this lives. It is a file of its own because the other one is replaced.
+    /// The lock, held as long as this value lives. It has a file of its own because the spill's file is replaced.
     _lock: File,
 }
 
@@ -66,7 +66,7 @@ impl Disk for FileDisk {
         self.file.write_all(bytes)
     }
 
-    /// The length belongs to what `sync_data` makes safe; only times and the like are left to later.
+    /// Makes the content safe. `sync_data` includes the length; only times and so on are left out.
     fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
         if is_at(&self.path, &self.file) {
@@ -115,7 +115,7 @@ impl Disk for FileDisk {
     }
 }
 
-/// Whether this file still stands under this name.
+/// Whether `path` still names this file.
 #[cfg(unix)]
 fn is_at(path: &Path, file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -150,7 +150,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens a file that only the owner may read, and makes it if it is not there: answers are as good as money.
+/// Opens a file that only its owner may read, or creates it: answers are worth money.
 fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.create(true);
     #[cfg(unix)]
@@ -162,7 +162,7 @@ fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes the names in the folder of `path` safe: a file whose name is lost is lost.
+/// Makes the names in the folder of `path` safe: a file without its name is lost.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,

@@ -1,4 +1,4 @@
-//! How documents are written: pools, with the generation of each of their places, and what reports taught about a site.
+//! How shared documents are written: pools, with the generation of each place, and the reports about a site.
 
 use crate::VERSION;
 use crate::error::{RecordError, Within};

@@ -1,10 +1,10 @@
-//! Why a record cannot be read, and what to do about it. An error names the place and never what stands there: a
-//! record holds tokens, and passwords of proxies, and errors end up in logs.
+//! Why a record cannot be read, and what to do about it. An error names the place and never its content: records
+//! contain tokens and passwords of proxies, and errors go to logs.
 
 use serde_json::error::Category;
 use std::fmt;
 
-/// The longest name of ours; whatever is longer is not a name and is not shown.
+/// The longest name in our records. A longer text is not a name, and is not shown.
 const NAME_BYTES_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,10 +33,10 @@ pub enum RecordError {
 /// What is wrong with a text that should be a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// It breaks off.
+    /// The text ends too early.
     Short,
     NotJson,
-    /// It is JSON, but a value is of the wrong type or out of range.
+    /// The text is JSON, but a value has the wrong type or is out of range.
     WrongType,
 }
 
@@ -51,7 +51,8 @@ impl fmt::Display for Flaw {
 }
 
 impl RecordError {
-    /// Whether a later version of Quittance may have written it: then nothing is wrong with it, and others can read it.
+    /// Whether a later version of Quittance may have written the record: then it is not damaged, and other nodes can
+    /// read it.
     #[must_use]
     pub const fn is_later(&self) -> bool {
         matches!(self, Self::UnknownVersion { .. } | Self::UnknownName { .. })
@@ -73,7 +74,7 @@ impl RecordError {
         Self::Malformed { field: field.into(), expected }
     }
 
-    /// This error, seen from the field around it.
+    /// The error with the name of the outer field added to its path.
     fn within(mut self, outer: &str) -> Self {
         match &mut self {
             Self::UnknownName { field, .. } | Self::Missing { field } | Self::Malformed { field, .. } => {
@@ -86,7 +87,7 @@ impl RecordError {
 }
 
 impl From<serde_json::Error> for RecordError {
-    /// Keeps the position only, for the message quotes what it found.
+    /// Keeps only the position, because the message quotes the content.
     fn from(error: serde_json::Error) -> Self {
         let flaw = match error.classify() {
             Category::Eof => Flaw::Short,

@@ -1,5 +1,5 @@
-//! What all records are made of: mirrors of the lifecycle's types in which any field may be absent, and names for
-//! variants. A mirror is what may be found in a store; only reading it tells whether it means anything.
+//! The base of all records: mirrors of the lifecycle's types, in which any field may be absent, and the names of
+//! variants. A mirror is what a store may contain; only reading it shows whether it is valid.
 
 use crate::VERSION;
 use crate::error::RecordError;
@@ -10,16 +10,16 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Borrowed when it is written, owned when it was read.
+/// A text that is borrowed for writing and owned after reading.
 pub(crate) type Text<'a> = Cow<'a, str>;
 
-/// What stands in a store by itself, and so says in which format it is.
+/// A record that a store keeps by itself, so it contains the version of its format.
 pub(crate) trait WholeRecord: DeserializeOwned {
     fn version(&self) -> Option<u64>;
 }
 
-/// Declares a mirror. Every field is optional, so that a missing one is reported by its name. One that begins with
-/// `v` is [whole](Whole).
+/// Declares a mirror. Every field is optional, so that a missing field is reported by name. A mirror that begins with
+/// `v` is a [whole record](WholeRecord).
 macro_rules! mirror {
     ($name:ident $(<$life:lifetime>)? { v: u64, $($rest:tt)* }) => {
         $crate::fields::mirror! { @fields $name $(<$life>)? { v: u64, $($rest)* } }
@@ -46,7 +46,7 @@ macro_rules! mirror {
 }
 pub(crate) use mirror;
 
-/// Variants that are written by a name that never changes, whatever becomes of their place or spelling in code.
+/// Variants that are written by name. A name never changes, even if the variant moves or is renamed in code.
 pub(crate) trait NamedVariant: Sized {
     const NAMES: &'static [&'static str];
     fn name_on_record(self) -> &'static str;
@@ -62,7 +62,7 @@ pub(crate) trait NamedVariant: Sized {
     }
 }
 
-/// Names the variants of an enum: `for` one of the lifecycle, or of an `enum` that it declares.
+/// Gives names to the variants of an enum: `for` one of the lifecycle, or of an `enum` that the macro declares.
 macro_rules! names {
     (for $ty:ty { $($variant:ident = $name:literal),* $(,)? }) => {
         impl $crate::fields::NamedVariant for $ty {
@@ -96,7 +96,7 @@ names! { for FaultClass {
     UnlistedCode = "unlisted_code",
 } }
 
-/// An attempt in doubt, where a fault has its class.
+/// The class that stands for an attempt in doubt in place of a fault.
 pub(crate) const IN_DOUBT: &str = "in_doubt";
 
 impl NamedVariant for Signal {
@@ -129,8 +129,8 @@ names! { for Reuse { Shared = "shared", Exclusive = "exclusive" } }
 
 mirror! { Head { v: u64 } }
 
-/// Believes nothing before the version: of another format nothing else can be expected. What is whole and of this
-/// format, and that is nearly everything, is read once; of the rest the version is looked for by itself.
+/// Parses a record of this version. A record of this format, which nearly all are, is read once. If that fails, only
+/// its version is read, because nothing else of another format can be trusted.
 pub(crate) fn parse<T: WholeRecord>(bytes: &[u8]) -> Result<T, RecordError> {
     let raw = serde_json::from_slice::<T>(bytes);
     if raw.as_ref().is_ok_and(|whole| whole.version() == Some(VERSION)) {
@@ -180,7 +180,7 @@ pub(crate) fn need_span(raw: Option<u64>, field: &'static str) -> Result<Duratio
     need(raw, field).map(Duration::from_millis)
 }
 
-/// Any 256-bit digest, in the form in which people know the keys of orders.
+/// Writes a 256-bit digest in the hexadecimal form in which keys are shown.
 pub(crate) fn digest<'a>(bytes: [u8; 32]) -> Option<Text<'a>> {
     Some(Cow::Owned(Key(bytes).to_string()))
 }
@@ -190,12 +190,12 @@ pub(crate) fn need_digest(raw: Option<Text<'_>>, field: &'static str) -> Result<
     Key::parse(&digits).map(|key| key.0).map_err(|_| RecordError::malformed(field, "64 hexadecimal digits"))
 }
 
-/// A key that may be missing.
+/// Reads a key that may be missing.
 pub(crate) fn read_key(raw: Option<Text<'_>>, field: &'static str) -> Result<Option<Key>, RecordError> {
     raw.map(|raw| need_digest(Some(raw), field).map(Key)).transpose()
 }
 
-/// A number that uses all of its 64 bits: as a JSON number, most tools would round it.
+/// Writes a number that uses all 64 bits as text, because most tools would round a JSON number.
 pub(crate) fn stamp<'a>(stamp: u64) -> Option<Text<'a>> {
     Some(Cow::Owned(format!("{stamp:016x}")))
 }

@@ -1,4 +1,4 @@
-//! How reports and listeners are written: what is still owed when an order has come to something.
+//! How reports and webhooks are written: the follow-ups that remain when an order has ended.
 
 use crate::error::RecordError;
 use crate::fields::{

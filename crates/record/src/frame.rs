@@ -1,18 +1,18 @@
-//! How arrivals stand in a row in a file, so that damage to one never reaches its neighbours. An entry begins with
-//! a byte that no JSON contains, so the next one can be found again after anything that cannot be read.
+//! How incoming events are framed in a file, so that damage to one never affects its neighbours. An entry begins with
+//! a byte that no JSON contains, so the next entry can be found after any unreadable bytes.
 
 use crate::arrival::decode_incoming;
 use quittance_ports::IncomingEvent;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 
-/// The ASCII record separator; inside a JSON text it is always escaped.
+/// The ASCII record separator. Inside a JSON text it is always escaped.
 const START: u8 = 0x1e;
-/// `START`, the length and the checksum in hexadecimal, each with a blank behind it.
+/// The length of a head: `START`, the length and the checksum in hexadecimal, with a blank after each number.
 const HEAD_BYTES: usize = 1 + 8 + 1 + 16 + 1;
 const LENGTH: Range<usize> = 1..9;
 
-/// One entry, or nothing if the payload is longer than a frame can say.
+/// One entry; `None` if the payload is too long for a frame.
 pub(crate) fn frame(payload: &[u8]) -> Option<Vec<u8>> {
     let mut frame = head(payload)?.into_bytes();
     frame.extend_from_slice(payload);
@@ -28,14 +28,14 @@ fn head(payload: &[u8]) -> Option<String> {
     Some(format!("{}{length:08x} {checksum:016x} ", char::from(START)))
 }
 
-/// A stretch of the file.
+/// A part of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     TimelineEntry { bytes: Range<usize>, arrival: Box<IncomingEvent> },
     Unreadable { bytes: Range<usize> },
 }
 
-/// Divides a whole file into what can be read and what cannot. Together the pieces are the file.
+/// Divides a whole file into readable and unreadable pieces. Together the pieces are the file.
 pub(crate) fn scan(file: &[u8]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -60,8 +60,8 @@ fn next_start(file: &[u8], from: usize) -> usize {
     file[from..].iter().position(|byte| *byte == START).map_or(file.len(), |offset| from + offset)
 }
 
-/// The entry at the beginning of `rest` and its length. Every byte of it is checked: it is exactly what
-/// [`frame`] would write, or it is nothing.
+/// The entry at the beginning of `rest`, and its length. Every byte must be exactly what [`frame`] writes; otherwise
+/// `None`.
 fn entry(rest: &[u8]) -> Option<(usize, IncomingEvent)> {
     let offset = rest.get(..HEAD_BYTES)?;
     let digits = std::str::from_utf8(&offset[LENGTH]).ok()?;

@@ -1,14 +1,14 @@
-//! How an order is written down. Every record is one JSON object on one line, with the version of its format in
-//! `v`, so that people can read a store with its own tools and every later version can read what this one wrote.
+//! How an order is stored. Every record is one JSON object on one line, with the version of its format in `v`. So
+//! operators can read a store with its own tools, and every later version can read old records.
 //!
-//! The rules of format 1, which `golden/v1` holds every later version to:
-//! - Moments and spans are whole milliseconds, money is millionths, digests are hexadecimal, bytes are base64.
+//! The rules of format 1. The files in `golden/v1` hold every later version to them:
+//! - Moments and durations are whole milliseconds, money is millionths, digests are hexadecimal, bytes are base64.
 //! - Variants are written by name, never by position, and a name never changes its meaning.
-//! - What is empty, nothing or zero may be left out, and a field that is left out has its default.
-//! - A field that the reader does not know is passed over, because during a rolling restart the newer half writes
-//!   for the older one. The older half also drops it when it writes. So a new field must tolerate being dropped, and
-//!   is left out while it has its default; or else it begins format 2.
-//! - A version or a name that the reader does not know is an error: money depends on it, so there is no guess.
+//! - An empty or zero value may be left out, and a field that is left out has its default.
+//! - A reader ignores an unknown field, because during a rolling restart newer nodes write for older ones. An older
+//!   node also drops the field when it writes. So a new field must tolerate being dropped, and is left out while it
+//!   has its default. Otherwise it needs format 2.
+//! - An unknown version or name is an error: money depends on it, so a reader must not guess.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -40,5 +40,5 @@ pub use order::{decode_order, encode_order};
 pub use spill::SpillFile;
 pub use terms::{decode_terms, encode_terms};
 
-/// The format that is written. All formats up to it are read.
+/// The format of new records. All formats up to this one can be read.
 pub const VERSION: u64 = 1;

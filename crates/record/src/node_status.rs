@@ -1,4 +1,4 @@
-//! How a node's card is written. What a reader does not know is passed over, so that nodes of two versions see each
+//! How the status of a node is written. A reader ignores unknown fields, so that nodes of two versions see each
 //! other.
 
 use crate::VERSION;
@@ -161,7 +161,7 @@ fn write_node_stats(node_stats: &NodeStats) -> NodeStatsRecord<'_> {
     }
 }
 
-/// What another version does not count is nothing.
+/// Reads the stats of a node. A counter that another version does not have is 0.
 fn read_node_stats(record: NodeStatsRecord<'_>) -> NodeStats {
     NodeStats {
         placed: record.placed.unwrap_or_default(),

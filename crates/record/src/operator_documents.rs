@@ -1,5 +1,4 @@
-//! How those documents are written that are about people's work: what is done with many dead letters at once, and
-//! alerts.
+//! How the documents about operators' work are written: bulk actions on dead letters, and alerts.
 
 use crate::error::RecordError;
 use crate::fields::{

@@ -1,4 +1,4 @@
-//! How an order is written, all but its terms: those can be large and change only with a new life, and this part
+//! How an order is written, without its terms. The terms can be large and change only with a new life, but this part
 //! is written at every step.
 
 use crate::VERSION;
@@ -39,7 +39,7 @@ mirror! { OrderRecord<'a> {
     followed_by: Text<'a>,
 } }
 
-/// Everything but the terms, which [`encode_terms`](crate::encode_terms) writes.
+/// Writes an order without its terms, which [`encode_terms`](crate::encode_terms) writes.
 #[must_use]
 pub fn encode_order(order: &Order) -> Vec<u8> {
     let Order {
@@ -87,7 +87,8 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
     })
 }
 
-/// `terms` are those of the life that the record is about; the record says nothing of them.
+/// Reads an order. `terms` must be those of the life that the record is about, because the record does not contain
+/// them.
 pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordError> {
     let record: OrderRecord<'_> = parse(bytes)?;
     Ok(Order {
@@ -131,7 +132,7 @@ fn read_entries(record: Vec<EntryRecord<'_>>) -> Result<Vec<TimelineEntry>, Reco
     record.into_iter().enumerate().map(read).collect()
 }
 
-/// By name and not by position, so that a new class shifts nothing.
+/// Writes retries by class name and not by position, so that a new class moves nothing.
 fn write_retries<'a>(retries: &[u8; Signal::ALL.len()]) -> BTreeMap<Text<'a>, u8> {
     let count = |signal: Signal| unless_default(retries[signal.index()]);
     Signal::ALL
@@ -140,7 +141,7 @@ fn write_retries<'a>(retries: &[u8; Signal::ALL.len()]) -> BTreeMap<Text<'a>, u8
         .collect()
 }
 
-/// A class that this version does not know is an error: if its count were dropped, its limit would begin again.
+/// Reads retries. An unknown class is an error: if its count were dropped, its limit would begin again.
 fn read_retries(record: BTreeMap<Text<'_>, u8>) -> Result<[u8; Signal::ALL.len()], RecordError> {
     let mut retries = [0; Signal::ALL.len()];
     for (name, count) in record {

@@ -1,4 +1,4 @@
-//! How the phase of an order is written: its name under `is`, and beside it what that phase carries.
+//! How the phase of an order is written: its name under `is`, and beside that the values of the phase.
 
 use crate::answer::{AnswerRecord, FaultRecord, SignalRecord};
 use crate::error::{RecordError, Within};
@@ -119,7 +119,7 @@ names! { enum DeadName {
 } }
 
 mirror! {
-    /// Why an order failed, or why it is dead.
+    /// Why an order failed, or why it is a dead letter.
     CauseRecord<'a> { is: Text<'a>, fault: FaultRecord<'a> }
 }
 

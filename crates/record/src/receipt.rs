@@ -1,4 +1,4 @@
-//! How the evidence about the arrival of callbacks is written: when one came, and when none could come.
+//! How the evidence about callbacks is written: when one arrived, and when none could arrive.
 
 use crate::error::{RecordError, Within};
 use crate::fields::{mirror, moment, need_moment};

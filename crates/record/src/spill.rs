@@ -1,6 +1,6 @@
-//! A spill in a local file. What [`keep`](Spill::keep) took is on the disk before it returns; whatever cannot be
-//! read later is set aside in `<file>.unreadable`, in the same form, so that a version that can read it finds it
-//! again when a person appends it to the spill of a stopped process.
+//! A spill in a local file. An event is on the disk before [`keep`](Spill::keep) returns. An entry that cannot be
+//! read later is moved unchanged to `<file>.unreadable`. A version that can read it finds it again if an operator
+//! appends it to the spill of a stopped process.
 
 use crate::arrival::encode_incoming;
 use crate::disk::{Disk, FileDisk, beside};
@@ -12,11 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-/// One process at a time has it open, and one task at a time empties it; any number may keep things in it.
+/// A spill in a file. One process at a time has it open. One task at a time empties it, and any number of tasks may
+/// add events.
 #[derive(Debug)]
 pub struct SpillFile {
     state: Mutex<SpillState>,
-    /// Where it is written down until when callbacks were answered; nowhere, if it is not on a real disk.
+    /// The file that keeps until when callbacks were answered; `None` if the spill is not on a real disk.
     mark: Option<PathBuf>,
 }
 
@@ -24,19 +25,19 @@ pub struct SpillFile {
 struct SpillState {
     disk: Box<dyn Disk>,
     bytes_max: u64,
-    /// The length of every entry in the file, oldest first.
+    /// The length of every entry in the file, the oldest first.
     entries: VecDeque<u64>,
-    /// How much of the file was promised to be safe: the entries, and nothing behind them.
+    /// How many bytes of the file are acknowledged: the entries, and nothing after them.
     bytes: u64,
-    /// A write failed, so there may be a part of an entry behind `bytes`, or the kernel may have forgotten
-    /// pages that it could not write. Nothing is added before the entries are in a new file.
+    /// Whether a write has failed. Then a part of an entry may follow after `bytes`, or the kernel may have lost
+    /// pages. Nothing is added before the entries are in a new file.
     suspect: bool,
-    /// The entries are no longer those that were last shown, so a count of them means nothing.
+    /// Whether the entries have changed since they were last returned, so that a count of them is not valid.
     recount: bool,
 }
 
 impl SpillFile {
-    /// Opens the spill, or makes an empty one. It takes nothing more while it has `bytes_max` bytes.
+    /// Opens the spill, or creates an empty one. It accepts no events while it has `bytes_max` bytes.
     pub fn open(path: impl AsRef<Path>, bytes_max: u64) -> Result<Self, SpillError> {
         let spill = Self::on(Box::new(FileDisk::open(path.as_ref())?), bytes_max)?;
         Ok(Self { mark: Some(beside(path.as_ref(), ".reachable")), ..spill })
@@ -51,7 +52,7 @@ impl SpillFile {
         Ok(Self { state: Mutex::new(state), mark: None })
     }
 
-    /// How much was ever set aside for a person and is still there. Not zero is worth an alert.
+    /// How many bytes were set aside for an operator and still exist. Any value except 0 deserves an alert.
     pub fn unreadable_bytes(&self) -> Result<u64, SpillError> {
         Ok(self.state().disk.set_aside_bytes()?)
     }
@@ -155,7 +156,7 @@ impl SpillState {
         Ok((good, arrivals))
     }
 
-    /// After a failed write: puts the entries, and only them, in a new file.
+    /// Puts the entries, and only them, in a new file after a failed write.
     fn make_sure(&mut self) -> io::Result<()> {
         let (entries, _) = self.look()?;
         if self.suspect { self.replace(&entries) } else { Ok(()) }
@@ -176,7 +177,8 @@ impl SpillState {
         Ok(())
     }
 
-    /// Goes by the lengths that were known when the entries were shown, and never by what can be read now.
+    /// Removes the oldest entries, by the lengths that were known when the entries were returned, never by what can
+    /// be read now.
     fn drop_oldest(&mut self, count: usize) -> io::Result<()> {
         let count = count.min(self.entries.len());
         let dropped: u64 = self.entries.iter().take(count).sum();
@@ -196,14 +198,14 @@ impl SpillState {
         Ok(())
     }
 
-    /// Needs no room for a second file, so a full disk can be emptied.
+    /// Empties the file. This needs no space for a second file, so it works on a full disk.
     fn cut_all(&mut self) -> io::Result<()> {
         let cut = self.disk.cut(0).and_then(|()| self.disk.sync());
         self.suspect |= cut.is_err();
         cut
     }
 
-    /// After a failure either content may be there.
+    /// Replaces the content of the file. After a failure, the file may have either content.
     fn replace(&mut self, content: &[u8]) -> io::Result<()> {
         let replaced = self.disk.replace(content);
         self.suspect = replaced.is_err();

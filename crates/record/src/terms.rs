@@ -1,5 +1,5 @@
-//! How the terms of an order are written. They can be large, pictures and all, so a store writes them once for
-//! each life of the order.
+//! How the terms of an order are written. They can be large and contain images, so a store writes them once for each
+//! life of the order.
 
 use crate::VERSION;
 use crate::error::{RecordError, Within};
@@ -89,7 +89,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
     })
 }
 
-/// What is empty is not written.
+/// A text to be written; `None` if it is empty.
 fn written(content: &str) -> Option<Text<'_>> {
     if content.is_empty() { None } else { text(content) }
 }
@@ -145,7 +145,7 @@ pub(crate) fn write_params(params: &BTreeMap<String, Value>) -> ParamsRecord<'_>
     params.iter().map(|(name, value)| (Cow::Borrowed(&**name), ValueRecord::of(value))).collect()
 }
 
-/// A parameter is named by its place in an error: its name came from outside.
+/// Reads parameters. An error names a parameter by its position, because its name came from outside.
 pub(crate) fn read_params(record: ParamsRecord<'_>) -> Result<BTreeMap<String, Value>, RecordError> {
     let read = |(index, (name, value)): (usize, (Text<'_>, ValueRecord<'_>))| {
         Ok((name.into_owned(), value.read().within_item("params", index)?))
@@ -154,7 +154,7 @@ pub(crate) fn read_params(record: ParamsRecord<'_>) -> Result<BTreeMap<String, V
 }
 
 mirror! {
-    /// The sort of value is the name of its only field.
+    /// A value, whose type is the name of its only field.
     ValueRecord<'a> { text: Text<'a>, base64: Text<'a> }
 }
 

@@ -1,4 +1,4 @@
-//! The promises of this crate, each with a test that is named after it.
+//! The promises of this crate: one test, named after it, for each.
 
 mod any;
 mod cases;
@@ -14,7 +14,7 @@ use quittance_lifecycle::{Order, Terms};
 use quittance_ports::{IncomingEvent, NodeStatus, SharedDocument};
 use std::sync::Arc;
 
-/// Anything that this crate writes.
+/// Any record that this crate writes.
 #[expect(clippy::large_enum_variant, reason = "tests hold few of them")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum AnyRecord {
@@ -36,7 +36,7 @@ impl AnyRecord {
         }
     }
 
-    /// Reads another record of the same sort.
+    /// Reads another record of this type.
     fn decode(&self, bytes: &[u8]) -> Result<Self, crate::RecordError> {
         Ok(match self {
             Self::Terms(_) => Self::Terms(Arc::new(crate::decode_terms(bytes)?)),

@@ -1,4 +1,4 @@
-//! How the story of an order is written: one flat object for each beat, with its name under `is`.
+//! How the timeline of an order is written: one flat object for each entry, with its name under `is`.
 
 use crate::answer::{FaultRecord, SignalRecord};
 use crate::error::RecordError;

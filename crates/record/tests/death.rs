@@ -1,5 +1,5 @@
-//! A process that keeps something and dies. It is a test binary of its own, because a child that is being born
-//! still holds the locks of its parent, and other tests open and close spills.
+//! A process that keeps events and dies. This is a separate test binary, because a new child process still holds the
+//! locks of its parent, and other tests open and close spills.
 
 use quittance_lifecycle::{Event, Key, Timestamp};
 use quittance_ports::{IncomingEvent, Spill};

@@ -1,4 +1,4 @@
-//! Makes orders, terms and arrivals out of a seed: nothing about them makes sense, and every variant occurs.
+//! Makes random orders, terms and events from a seed. They make no sense, but every variant occurs.
 
 mod shared;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// SplitMix64: small, and the same everywhere.
+/// A random number generator (SplitMix64): small, and equal on every machine.
 pub(super) struct Any(pub(super) u64);
 
 impl Any {
@@ -38,7 +38,7 @@ impl Any {
         choices[self.below(choices.len())]
     }
 
-    /// Also the numbers at the ends, which ordinary ones never reach.
+    /// A number that may also be near the ends of its range.
     fn wide(&mut self) -> u64 {
         let ordinary = self.number() >> self.below(64);
         self.one_of(&[0, 1, u64::MAX, u64::MAX - 1, i64::MAX.unsigned_abs(), ordinary, ordinary, ordinary])

@@ -1,4 +1,4 @@
-//! The values that the golden files hold. A case is never changed and never removed: add another one.
+//! The values that the golden files contain. A case is never changed or removed. Add another case instead.
 
 mod forgotten;
 mod freshness;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Part of every text that must not leak.
+/// A part of every text that must not leak.
 pub(super) const SECRET: &str = "s3cr3t";
 
 pub(super) fn all() -> Vec<(&'static str, AnyRecord)> {
@@ -144,7 +144,7 @@ fn answer() -> Answer {
     }
 }
 
-/// Lives for ever, has no known cost and brings nothing along.
+/// An answer that lives for ever, has no known cost and no extras.
 fn plain_answer() -> Answer {
     let payload = Payload { is_json: true, ..Payload::text(format!("{{\"x\":\"{SECRET}\"}}")) };
     Answer { payload, attempt: 1, earliest: at(20), expires: None, cost: None }

@@ -1,4 +1,4 @@
-//! Records that are damaged, or from the future: no panic, no guess, and no secret in the error.
+//! Records that are damaged or from a later version: no panic, no guess, and no secret in the error.
 
 use super::AnyRecord;
 use super::any::Any;
@@ -7,10 +7,10 @@ use super::names::{NAMED, every_name};
 use crate::{Flaw, RecordError, VERSION};
 use serde_json::{Map, Value, json};
 
-/// Fields that hold names from outside.
+/// Fields that contain names from outside.
 const OPEN: [&str; 4] = ["params", "extras", "retries", "demand"];
 
-/// Fails if the error, shown in any way, gives away what was in the record.
+/// Fails if the error, written in any way, shows content of the record.
 fn check_silence(name: &str, error: &RecordError) {
     for message in [format!("{error}"), format!("{error:?}")] {
         assert!(!message.contains(SECRET), "{name}: {message}");

@@ -1,4 +1,4 @@
-//! A disk that fails at one chosen step, in one of the ways in which disks fail, and works again afterwards.
+//! A disk that fails at one chosen step, in one of the typical ways, and works again afterwards.
 
 use crate::disk::{Disk, FileDisk};
 use std::io;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Failure {
-    /// Nothing was done.
+    /// The step did nothing.
     Before,
-    /// It was done, and the word of it was lost.
+    /// The step was done, and its result was lost.
     After,
-    /// Half of what was to be written was written.
+    /// Half of the bytes were written.
     HalfWay,
 }
 
@@ -20,9 +20,9 @@ pub(super) enum Failure {
 pub(super) struct FlakyDisk {
     disk: FileDisk,
     failure: Failure,
-    /// The step that fails is the one that brings `left` to zero.
+    /// Counts down to zero, at the step that fails.
     left: Arc<AtomicUsize>,
-    /// How often the file was replaced, for what no test can see: whether its name is safe.
+    /// How often the file was replaced. No test can see whether its name is safe.
     replaced: Arc<AtomicUsize>,
 }
 

@@ -1,4 +1,4 @@
-//! Every format that was ever written can be read for ever. The files under `golden` are what past versions wrote.
+//! Every format that was ever written stays readable. The files under `golden` were written by past versions.
 
 use super::names::{every_use, uses_in};
 use super::{AnyRecord, cases};
@@ -13,8 +13,7 @@ fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
 }
 
-/// Writes the golden files that are missing, when the environment says so. One that exists is never written again:
-/// what a version wrote cannot be changed afterwards.
+/// Writes the missing golden files, if an environment variable is set. An existing file is never written again.
 fn write_missing() {
     static ONCE: Once = Once::new();
     ONCE.call_once(write_missing_now);
@@ -55,8 +54,8 @@ fn every_golden_file_is_read_as_what_was_written() {
     }
 }
 
-/// Records with a field that is no longer written: the moment of the solve by the provider's clock (`solved_at`), which
-/// was no evidence. They are read, and read only.
+/// Records with a field that is not written any more: the moment of the solve by the provider's clock (`solved_at`),
+/// which was no evidence. These records can only be read.
 const READ_ONLY: [&str; 2] = ["arrival-submitted-answered", "arrival-polled-answered"];
 
 #[test]

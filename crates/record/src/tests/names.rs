@@ -1,4 +1,4 @@
-//! Which names a record uses, and where: so that tests that claim to try every variant can be held to it.
+//! Which names a record uses, and where. With this, a test that claims to try every variant can be checked.
 
 use crate::arrival::{
     CallbackResultName, DeliveryName, EventName, GateName, PollName, ReportName, SubmitName,
@@ -13,10 +13,10 @@ use quittance_lifecycle::{FaultClass, Reuse, Via};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Fields that hold names of ours.
+/// Fields that contain names of ours.
 pub(super) const NAMED: [&str; 4] = ["is", "class", "via", "reuse"];
 
-/// Every place where names stand, with those that can stand there.
+/// Every place where names occur, with the names that can occur there.
 const PLACES: [(&str, &[&str]); 26] = [
     ("/is", DocumentName::NAMES),
     ("/event(served_from_stock)/made/is", &["answered"]),
@@ -46,7 +46,7 @@ const PLACES: [(&str, &[&str]); 26] = [
     ("/event(called_back)/outcome(faulted)/fault/class", &["unsolvable"]),
 ];
 
-/// Every use of every name that there can be, like `/phase(dead)/cause/is=spent`.
+/// Every possible use of every name, such as `/phase(dead)/cause/is=spent`.
 pub(super) fn every_use() -> BTreeSet<String> {
     PLACES.iter().flat_map(|(place, names)| names.iter().map(move |name| format!("{place}={name}"))).collect()
 }

@@ -1,4 +1,4 @@
-//! What is written is what is read, whatever it is.
+//! Every value is read as it was written.
 
 use super::any::Any;
 use super::names::{every_use, uses_in};
@@ -17,7 +17,7 @@ fn whatever_is_written_is_read_back_the_same() {
     }
 }
 
-/// Else the test above would promise more than it does.
+/// Otherwise the tests of random values would prove less than they claim.
 #[test]
 fn the_made_up_values_use_every_name_wherever_it_can_stand() {
     let used: BTreeSet<String> = (0..SEEDS).flat_map(|seed| uses_in(&Any(seed).written().encode())).collect();

@@ -1,4 +1,4 @@
-//! What a spill promises as long as its disk works.
+//! What a spill promises while its disk works.
 
 use super::any::Any;
 use super::cases::{arrival, called_back};
@@ -29,7 +29,7 @@ impl SpillFolder {
         SpillFile::open(&self.path, BYTES_MAX).unwrap()
     }
 
-    /// What stands in the file after these were kept.
+    /// The content of the file after these events were kept.
     fn file_of(&self, arrivals: &[IncomingEvent]) -> Vec<u8> {
         drop(fs::remove_file(&self.path));
         let spill = self.open();

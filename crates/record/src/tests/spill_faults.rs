@@ -1,5 +1,5 @@
-//! What a spill promises when its disk fails: whatever it took is there, and it never says that it took what may
-//! not be.
+//! What a spill promises when its disk fails: every accepted event is there, and an event that may be missing was
+//! never acknowledged.
 
 use super::cases::called_back;
 use super::flaky::{Failure, FlakyDisk};
@@ -93,11 +93,11 @@ fn a_panic_while_the_spill_is_held_does_not_end_it() {
     assert_eq!(spill.waiting().unwrap(), [called_back(1), called_back(2)]);
 }
 
-/// What a careful user knows about the spill: what it must hold, and what it may hold besides.
+/// What a user knows about the spill: which events it must contain, and which it may contain.
 #[derive(Default)]
 struct SpillModel {
     next: u32,
-    /// In order, each with whether it must be there.
+    /// The events in order, each with whether it must be there.
     owed: VecDeque<(IncomingEvent, bool)>,
 }
 
@@ -109,7 +109,7 @@ impl SpillModel {
         self.owed.push_back((arrival, safe));
     }
 
-    /// Shows all and forgets half, as a replay does that the store interrupts.
+    /// Reads all events and removes half, like a replay that the store interrupts.
     fn empty_half(&mut self, spill: &SpillFile) {
         let Ok(entries) = spill.waiting() else { return };
         self.check(&entries);
@@ -144,7 +144,7 @@ fn whichever_step_fails_no_entry_is_lost_or_read_twice() {
     }
 }
 
-/// Uses a spill of which one step fails, and says whether that step was reached.
+/// Uses a spill of which one step fails. Returns whether that step was reached.
 fn one_life(failure: Failure, damage: bool, step: usize) -> bool {
     let home = home();
     let (spill, left) = flaky(&home, failure);

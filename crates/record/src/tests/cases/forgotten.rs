@@ -1,5 +1,5 @@
-//! What came with stores that forget: orders that were put back, attempts of a forgotten record, and what is lost.
-//! And orders that another one follows.
+//! Cases of stores that forget: orders that were put back, attempts of a forgotten record, and lost orders. Also
+//! orders that another order follows.
 
 use super::{arrival, at, attempt, order, secret};
 use crate::tests::AnyRecord;

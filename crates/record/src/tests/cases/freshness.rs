@@ -1,5 +1,5 @@
-//! What came with answers that are dated by evidence: when a callback came, when none could come, for whom the margin
-//! counts, and whether an answer has reached a caller.
+//! Cases of answers that are dated by evidence: when a callback came, when none could come, for which callers the
+//! margin counts, and whether an answer has reached a caller.
 
 use super::{answer, arrival, at, attempt, called_back, order, shared, token_terms};
 use crate::tests::AnyRecord;
@@ -67,7 +67,7 @@ pub(super) fn node_statuses() -> Vec<(&'static str, AnyRecord)> {
     .into()
 }
 
-/// What came with prices that are not known.
+/// Cases of unknown prices.
 pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
     let spent = Spent {
         hour: 472_222,

@@ -1,4 +1,4 @@
-//! What nodes share: their cards, the pools, and what reports have taught.
+//! Cases of what nodes share: their statuses, the pools, and the reports about sites.
 
 use super::{SECRET, at, secret};
 use crate::tests::AnyRecord;
@@ -11,7 +11,7 @@ use quittance_ports::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The card of a node that has just started.
+/// The status of a node that has just started.
 pub(super) fn fresh_node_status() -> NodeStatus {
     NodeStatus {
         node: u64::MAX,

@@ -1,4 +1,4 @@
-//! What came with "in plain sight": which provider solves it and for how much, notes, the provider's whole text, and
+//! Cases of what operators can see: the provider and price of an order, notes, the provider's whole text, and
 //! operators' work.
 
 use super::{answer, arrival, at, attempt, digest, order, secret, token_terms};

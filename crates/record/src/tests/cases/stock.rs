@@ -1,4 +1,4 @@
-//! What came with the stock: orders that fill a place in a pool, and those that were given an answer from the stock.
+//! Cases of the stock: orders that fill a place in a pool, and orders that got an answer from stock.
 
 use super::{answer, arrival, at, attempt, digest, order, plain_answer, secret, token_terms};
 use crate::tests::AnyRecord;
