@@ -1,8 +1,8 @@
-//! What is typed after the name of the program: switches, and names with a whole number behind them.
+//! Reads the arguments of the program: switches, and names followed by a whole number.
 
 use std::process::ExitCode;
 
-/// Reads all of it, or says what is wrong with it, or how it is used, and with which code to end.
+/// Reads all arguments. Otherwise returns an error or the usage text, with the exit code.
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the binary is for")]
 pub(crate) fn read(
     mut args: impl Iterator<Item = String>,

@@ -1,5 +1,5 @@
-//! The crowd: callers that want the same things at the same time, give up, come back, ask again after their node
-//! died, cancel, and write down their outcomes.
+//! The simulated callers. They request the same things at the same time, give up, come back, try again after their
+//! node died, cancel, and record their outcomes.
 
 use crate::executor::{Executor, ReplySlot, WORLD, locked};
 use crate::fleet::Fleet;
@@ -22,28 +22,28 @@ pub(crate) struct Crowd {
     pub sim_orders: Vec<SimOrder>,
     pub skewed: bool,
     pub cancels_per_mille: u64,
-    /// How many callers are still at it.
+    /// How many callers are still active.
     pub busy: Mutex<usize>,
     pub visits_done: Mutex<usize>,
 }
 
-/// How long a caller waits for any word at all from a node.
+/// How long a caller waits for any reply from a node.
 const CALLER_WAIT: u64 = 400_000;
 
-/// How long a caller has to come for an answer that is there already.
+/// How long a caller may take to fetch an answer that is ready.
 const COLLECTED_IN: u64 = 15_000;
-/// How long a caller goes on looking.
+/// How long a caller continues to look for its answer.
 const LOOKS_FOR: u64 = 300_000;
 
 enum PlacementNews {
     Accepted(Key, Origin),
     Ended(u64, CallerResult),
-    /// The connection broke: the node is gone.
+    /// The connection broke, because the node died.
     HungUp,
 }
 
 impl Crowd {
-    /// One caller who comes `visits` times.
+    /// Starts one caller, which comes `visits` times.
     pub(crate) fn send(self: &Arc<Self>, visits: usize, pause_ms: u64) {
         *locked(&self.busy) += 1;
         let crowd = Arc::clone(self);
@@ -69,7 +69,7 @@ impl Crowd {
         if self.skewed { throw * rng.index(many) / many * rng.index(many) / many } else { throw }
     }
 
-    /// Places an order, and again if the node dies, as a client that retries would.
+    /// Places an order, and places it again if the node dies, as a client that retries does.
     async fn come(self: &Arc<Self>, request_spec: SimOrder) {
         // Exclusive requests without a key are a new order each time they are placed.
         for _ in 0..4 {
@@ -119,7 +119,7 @@ impl Crowd {
         }
     }
 
-    /// Now and then an exclusive answer is refused by its site.
+    /// Reports an exclusive answer as refused by its site, now and then.
     fn maybe_complain(&self, engine: &Arc<Engine>, group: u64, number: usize) {
         let visit = locked(&self.truth).visits[number].clone();
         let is_own = visit.who.starts_with("exclusive")
@@ -131,7 +131,7 @@ impl Crowd {
         }
     }
 
-    /// Waits for a word from the node, and writes it down. False if it never comes.
+    /// Waits for a reply of the node, and records it. Returns false if none comes.
     async fn listen(&self, number: usize, slot: &ReplySlot<PlacementNews>) -> bool {
         let late = self.executor.sleep(CALLER_WAIT);
         let Either::Left((word, _)) = select(pin!(slot.filled()), late).await else { return false };
@@ -195,7 +195,7 @@ pub(crate) fn draft(request_spec: &SimOrder, who: &str) -> Draft {
     draft
 }
 
-/// A connection that breaks when the node dies: the caller notices at once.
+/// A connection that breaks when the node dies, which the caller notices at once.
 struct CallerConnection(Option<[ReplySlot<PlacementNews>; 2]>);
 
 impl Drop for CallerConnection {
@@ -240,7 +240,7 @@ async fn serve(
     ended.fill(PlacementNews::Ended(executor.now(), result));
 }
 
-/// A caller that was given an id and looks now and then, as clients of the older protocols do.
+/// Waits as a caller with an id does: it looks now and then, like clients of the older protocols.
 async fn look(executor: &Executor, engine: &Engine, placed: &PlacedOrder, pause: u64) -> Outcome {
     let until = executor.now() + LOOKS_FOR;
     while executor.now() < until {

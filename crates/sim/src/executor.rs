@@ -1,5 +1,5 @@
-//! One thread, virtual time, and a seed that decides who runs next. Tasks belong to groups (a node is a group):
-//! a group can be killed at any await point, or frozen and thawed, and nothing but its own futures notices.
+//! Runs tasks on one thread, in virtual time; a seed decides which task runs next. Tasks belong to groups (a node is
+//! a group). A group can be killed at any await point, or frozen and resumed. Only its own tasks are affected.
 
 use crate::rng::Rng;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Groups are numbered; this one is the world itself, which is never killed.
+/// The number of a group of tasks. [`WORLD`] is the group of the simulation itself, which is never killed.
 pub type Group = u64;
 pub const WORLD: Group = 0;
 
@@ -16,7 +16,7 @@ type BoxedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct ExecutorTask {
     group: Group,
-    /// Absent while it is being polled.
+    /// The task's future; `None` while it is being polled.
     future: Option<BoxedFuture>,
     waker: Waker,
 }
@@ -28,7 +28,7 @@ struct ExecutorState {
     tasks: BTreeMap<u64, ExecutorTask>,
     timers: BTreeMap<(u64, u64), Waker>,
     frozen: BTreeMap<Group, Vec<u64>>,
-    /// Groups that die after so many more polls.
+    /// Groups that die after this many more polls.
     doomed: BTreeMap<Group, u64>,
     deaths: Vec<Group>,
     trace: Option<Vec<String>>,
@@ -84,7 +84,7 @@ impl Executor {
         Self { inner: Arc::new(Mutex::new(inner)), ready: Arc::default() }
     }
 
-    /// The true time, in milliseconds; nodes have clocks of their own.
+    /// The true time, in milliseconds. Nodes have clocks of their own.
     #[must_use]
     pub fn now(&self) -> u64 {
         locked(&self.inner).now
@@ -117,7 +117,7 @@ impl Executor {
         locked(&self.ready).push(id);
     }
 
-    /// Drops everything that a group is doing, between two polls: a `kill -9`.
+    /// Drops all tasks of a group, between two polls, like `kill -9`.
     pub fn kill(&self, group: Group) {
         let dropped: Vec<ExecutorTask> = {
             let mut inner = locked(&self.inner);
@@ -130,7 +130,7 @@ impl Executor {
         drop(dropped);
     }
 
-    /// Drops all that is still going on. Tasks hold the executor that holds them, so nothing else would.
+    /// Drops all tasks. Tasks hold the executor that holds them, so they are not dropped otherwise.
     pub fn end(&self) {
         let (tasks, timers) = {
             let mut inner = locked(&self.inner);
@@ -173,7 +173,7 @@ impl Executor {
         self.sleep_until(self.now().saturating_add(span))
     }
 
-    /// Runs until `is_over` says so, nothing is left to happen, or the time is past `horizon`.
+    /// Runs until `is_over` returns true, nothing is left to do, or the time is past `horizon`.
     pub fn run(&self, horizon: u64, mut is_over: impl FnMut() -> bool) {
         while !is_over() {
             let Some(id) = self.pick() else {
@@ -248,7 +248,7 @@ impl Executor {
     }
 }
 
-/// A timer that is gone when it is dropped.
+/// A timer that is removed when it is dropped.
 #[derive(Debug)]
 pub struct Sleep {
     executor: Executor,
@@ -274,7 +274,7 @@ impl Drop for Sleep {
     }
 }
 
-/// A reply on its way: filled once by one task, awaited by another. If the sender is gone it never comes.
+/// A slot for a reply, filled once by one task and awaited by another. If the sender is dropped, no reply comes.
 #[derive(Debug)]
 pub struct ReplySlot<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
 
@@ -302,7 +302,7 @@ impl<T> ReplySlot<T> {
         }
     }
 
-    /// Fills it if nothing is in it.
+    /// Fills the slot if it is empty.
     pub fn fill_if_empty(&self, value: T) {
         if locked(&self.0).0.is_none() {
             self.fill(value);

@@ -1,5 +1,5 @@
-//! The nodes: started, killed, frozen, restarted, each with a clock and a disk of its own. A call to a node runs
-//! inside it, so that a kill takes the half-finished request along.
+//! The simulated nodes: started, killed, frozen and restarted, each with a clock and a disk of its own. A call to a
+//! node runs inside the node, so a kill also ends the request.
 
 use crate::executor::{Executor, Group, ReplySlot, locked};
 use crate::provider::{ProviderLink, Service};
@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often a node signs in, as outside the simulation.
+/// How often a node sends a heartbeat, as in production.
 const SIGN_IN: u64 = 2_000;
 
-/// No clock is further from the truth than this. What is promised about freshness is promised within it.
+/// The most by which a clock is wrong. The promises about freshness hold within this limit.
 pub(crate) const SKEW_MAX: i64 = 2_500;
 
-/// A clock that may be wrong, and may be set right, or more wrong, at any time.
+/// A clock that may be wrong, and may be set at any time to the true time or to another wrong one.
 pub(crate) struct NodeClock {
     executor: Executor,
     off_by: Arc<AtomicI64>,
@@ -44,24 +44,24 @@ impl Clock for NodeClock {
 }
 
 struct SimNode {
-    /// Absent while it is down.
+    /// The running engine and its group; `None` while the node is down.
     up: Option<(Arc<Engine>, Group)>,
     restart_at: u64,
     off_by: Arc<AtomicI64>,
-    /// The disk: it survives what the node does not.
+    /// The disk, which survives the death of the node.
     spill: MemorySpill,
 }
 
-/// A store for one node, made from the real one.
+/// Makes a store for one node from the shared one.
 pub(crate) type WrapStore = fn(Arc<dyn Store>, &Executor, Group) -> Arc<dyn Store>;
 
-/// What the nodes are built from, and what a planted wrong idea may replace.
+/// The parts of a node, which a planted bug may replace.
 pub struct Parts {
     pub settings: Settings,
     pub wrap_store: WrapStore,
     pub wrap_provider: fn(Arc<dyn Provider>) -> Arc<dyn Provider>,
     pub wrap_spill: fn(Arc<dyn Spill>) -> Arc<dyn Spill>,
-    /// Whether callbacks are acknowledged before they are taken in.
+    /// Whether callbacks are acknowledged before they are durable.
     pub acks_early: bool,
     pub callbacks_count_from_their_end: bool,
 }
@@ -137,7 +137,7 @@ impl Fleet {
         }
     }
 
-    /// A node listens for callbacks, and tells the others how it could be reached, for as long as it runs.
+    /// Sends heartbeats and listens for callbacks as long as the node runs.
     fn keep_among_members(&self, number: usize, group: Group, engine: &Arc<Engine>) {
         let (executor, membership, engine) =
             (self.executor.clone(), self.membership.clone(), Arc::clone(engine));
@@ -221,7 +221,7 @@ impl Fleet {
         }
     }
 
-    /// A node that answers, as a load balancer would find one. A frozen one looks alive from outside.
+    /// A running node, chosen as a load balancer does. A frozen node looks alive from outside.
     pub(crate) fn pick(&self) -> Option<(Arc<Engine>, Group)> {
         self.move_to_dead_letters();
         let nodes = locked(&self.nodes);
@@ -236,7 +236,7 @@ impl Fleet {
         locked(&self.nodes).iter().filter_map(|node| node.up.clone()).collect()
     }
 
-    /// Hands a callback to a node; the slot is filled once it may be acknowledged, by the node that is named. The call
+    /// Sends a callback to a node. The slot is filled with the node once the callback may be acknowledged. The call
     /// began `open_for` ago.
     pub(crate) fn call_back(
         &self,
@@ -269,7 +269,7 @@ impl Fleet {
         }
     }
 
-    /// Freezes a node and says which, so that it can be thawed.
+    /// Freezes a node, and returns its group so that it can be resumed.
     pub(crate) fn freeze_one(&self) -> Option<Group> {
         let (_, group) = self.pick()?;
         let now = self.executor.now();
@@ -295,7 +295,7 @@ impl Fleet {
         self.executor.note(|| format!("the clock of node {node} moves by {} ms", off_by - before));
     }
 
-    /// No node stays down longer than it takes to start it.
+    /// Starts every node that is down.
     pub(crate) fn revive_all(&self) {
         self.move_to_dead_letters();
         for node in locked(&self.nodes).iter_mut() {
@@ -308,7 +308,7 @@ impl Fleet {
         self.up().iter().map(|(engine, _)| engine.panics()).sum()
     }
 
-    /// How many callbacks the living nodes have recognised as not theirs.
+    /// How many callbacks the running nodes have recognised as forged.
     #[must_use]
     pub(crate) fn forged(&self) -> u64 {
         self.up().iter().map(|(engine, _)| engine.forged()).sum()

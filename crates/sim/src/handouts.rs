@@ -1,7 +1,7 @@
-//! Hand-outs by the hundred thousand, on any store: three nodes whose clocks jump and which are restarted in the
-//! middle of it serve a crowd from a few stocks. Time is virtual; the store is whatever it is. For every answer that
-//! was handed out it is checked that no other caller got it, that it had as much life left as was promised, and that
-//! a repeat, at any node, gets the same.
+//! A drill that hands out several hundred thousand answers, on any store. Three nodes, with clocks that jump and with
+//! restarts, serve many callers from a few stocks. Time is virtual, but the store may be real. For every answer, the
+//! drill checks that no other caller got it and that it had the promised life left. It also checks that a repeat at
+//! any node gets the same answer.
 
 use crate::executor::locked;
 use crate::judge::Breach;
@@ -23,32 +23,32 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-/// A moment in 2027; any would do.
+/// A moment in 2027. Any moment would do.
 const START: u64 = 1_800_000_000_000;
 const LIFE: u64 = 120_000;
 const MARGIN: u64 = 40_000;
-/// How far a node's clock may be off: less than what is promised to do no harm.
+/// The most by which a node's clock is wrong: less than the promised tolerance.
 const JUMP_MAX: i64 = 1_500;
-/// How long a record of what was handed out is kept, so that a million of them need not stand there at once.
+/// How long a record of a hand-out is kept, so that not all of a million exist at once.
 const KEEP: Duration = Duration::from_secs(30);
 
-/// How large a drill is.
+/// The size of a drill.
 #[derive(Clone, Copy, Debug)]
 pub struct Drill {
     pub seed: u64,
     pub handouts: u64,
     pub stocks: usize,
-    /// How many ask at the same instant.
+    /// How many callers come at the same instant.
     pub crowd: usize,
 }
 
-/// How it went.
+/// The result of a drill.
 #[derive(Debug, Default)]
 pub struct HandoutReport {
     pub handed_out: u64,
     /// Callers that found the stock empty.
     pub found_none: u64,
-    /// Callers that hung up, or lost their node, before they got an outcome.
+    /// Callers that disconnected, or whose node died, before they got an outcome.
     pub gone: u64,
     pub repeats: u64,
     pub restarts: u64,
@@ -58,7 +58,7 @@ pub struct HandoutReport {
     pub breaches: Vec<Breach>,
 }
 
-/// The true time, and a node's idea of it.
+/// The true time, and a node's own time.
 struct DrillClock {
     now: Arc<AtomicU64>,
     off_by: Arc<AtomicI64>,
@@ -71,13 +71,13 @@ impl Clock for DrillClock {
         Timestamp::from_millis(self.now.load(Ordering::Relaxed).saturating_add_signed(off_by))
     }
 
-    /// Time stands still while a caller is served, so a sleep only lets the others go first.
+    /// Lets other tasks run: time does not pass while a caller is served.
     async fn sleep_until(&self, _moment: Timestamp) {
         yields(20).await;
     }
 }
 
-/// Lets all other tasks go first so many times.
+/// Lets all other tasks run this many times.
 async fn yields(mut count: usize) {
     std::future::poll_fn(move |cx| {
         if count == 0 {
@@ -102,13 +102,13 @@ struct HandoutField {
     nodes: Vec<HandoutNode>,
     rng: Rng,
     stocked: u64,
-    /// Every answer that is out, with its true expiry.
+    /// Every answer that was handed out, with its true expiry.
     expiries: BTreeMap<String, u64>,
     times_given: BTreeMap<String, u64>,
     drilled: HandoutReport,
 }
 
-/// One handle of the same store for each node. Ends at the first call that the store refuses.
+/// Runs a drill with one handle of the same store for each node. Ends at the first call that the store refuses.
 pub async fn drill(
     drill: Drill,
     stores: Vec<Arc<dyn Store>>,
@@ -178,7 +178,7 @@ impl HandoutField {
             .with("pageurl", "https://example.com/drill")
     }
 
-    /// About as many answers as are wanted, of every age: some with their whole life before them, some at its end.
+    /// Stocks about as many answers as are needed, of every age from new to nearly expired.
     async fn stock_up(&mut self) -> Result<(), StoreError> {
         let now = self.now.load(Ordering::Relaxed);
         let count = self.rng.in_range(0..2 * self.drill.crowd as u64);
@@ -203,7 +203,7 @@ impl HandoutField {
         Ok(())
     }
 
-    /// A crowd asks at once, at all nodes; some hang up in the middle.
+    /// Lets a crowd of callers come at once, at all nodes. Some of them disconnect early.
     async fn serve(&mut self) {
         let mut served = Vec::new();
         for _ in 0..self.drill.crowd {
@@ -259,7 +259,7 @@ impl HandoutField {
         }
     }
 
-    /// What has had its time is forgotten, here and in the store.
+    /// Removes old answers, here and in the store.
     async fn tidy(&mut self) -> Result<(), StoreError> {
         let now = self.now.load(Ordering::Relaxed);
         // What was not taken is woken, as a worker would: it expires.
@@ -330,7 +330,7 @@ fn policy() -> Policy {
     Policy { keep: KEEP, ..Policy::DEFAULT }
 }
 
-/// An answer that stands on a stock: the order of a place in a pool, solved at this moment.
+/// An answer in stock: the order of a place in a pool, solved at this moment.
 fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
     let at = Timestamp::from_millis(solved);
     let slot = Slot { pool: "drill".into(), number: 0, generation };

@@ -1,5 +1,5 @@
-//! The judge compares the promises of Quittance with what really happened in the simulated world
-//! (`truth.rs`). It shares no rule with the engine: it has its own numbers for lifetimes, windows and limits.
+//! The judge compares the promises of Quittance with what really happened in the simulation (`truth.rs`). It shares
+//! no rule with the engine: it has its own numbers for lifetimes, windows and limits.
 
 mod freshness;
 

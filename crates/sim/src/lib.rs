@@ -1,9 +1,8 @@
 //! The whole system in virtual time, on one thread, from one seed: engine, store, provider, network, clocks and
-//! callers. A storm passes over it, then calm; then a judge that shares no rule with the engine holds every
-//! promise against what really happened. The same seed gives the same life, byte for byte.
+//! callers. Each run has a storm of faults and then calm. At the end, a judge that shares no rule with the engine
+//! compares every promise with what really happened. One seed always gives the same run, byte for byte.
 //!
-//! A simulation that no bug fails tests nothing: [`plants`] has a wrong idea for every promise, and each must be
-//! caught.
+//! To prove that the judge finds bugs, [`plants`] has a bug for every promise, and each must be caught.
 #![forbid(unsafe_code)]
 
 mod args;

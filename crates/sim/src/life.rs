@@ -1,5 +1,5 @@
-//! One life of the whole system: a world is drawn from the seed, a storm passes over it, the weather calms, and
-//! whatever is then unfinished has an hour of virtual time to finish. Then the judge looks.
+//! One life of the whole system. The seed determines the set-up and the faults. After the storm of faults comes calm:
+//! an hour of virtual time in which all work must finish. Then the judge checks everything.
 
 use crate::callers::{Crowd, draft};
 use crate::executor::{Executor, WORLD, locked};
@@ -20,15 +20,15 @@ use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
 use quittance_protocol::json::{JsonCodes, JsonDialect};
 use std::sync::{Arc, Mutex};
 
-/// A moment in 2027; any would do.
+/// A moment in 2027. Any moment would do.
 const START: u64 = 1_800_000_000_000;
-/// How long after the storm everything must have come to an end.
+/// How long after the storm all work must be finished.
 const CALM: u64 = 3_600_000;
 
 /// The last operator action of a calm life happens before this moment, in milliseconds.
 const SETTLED: u64 = 60_000;
 
-/// How a life went.
+/// The result of a life.
 #[derive(Debug)]
 pub struct Life {
     pub seed: u64,
@@ -37,12 +37,12 @@ pub struct Life {
     pub truth: Truth,
     pub orders: Vec<Arc<Order>>,
     pub trace: Vec<String>,
-    /// How many callbacks that were not ours came in and changed nothing.
+    /// How many forged callbacks came in and changed nothing.
     pub forged: u64,
     pub polls: u64,
 }
 
-/// Lives one life. `progress` is called, now and then, with the number of the callers' visits that are over.
+/// Runs one life. `progress` is called now and then with the number of finished visits.
 pub fn live(
     seed: u64,
     script: &Script,
@@ -122,7 +122,7 @@ pub fn live(
     life
 }
 
-/// Pools for exclusive orders.
+/// The pools for exclusive orders.
 fn stock_up(script: &Script, sim_orders: &[SimOrder]) -> Vec<PoolSpec> {
     let wanted =
         sim_orders.iter().filter(|request_spec| request_spec.reuse == Reuse::Exclusive).take(script.pools);
@@ -140,8 +140,8 @@ fn stock_up(script: &Script, sim_orders: &[SimOrder]) -> Vec<PoolSpec> {
     wanted.enumerate().map(pool).collect()
 }
 
-/// A person sets the pools, and takes them away when the storm is over, or they would be filled for ever and
-/// nothing would come to an end; each tried until it is done, one after the other.
+/// Sets the pools, each until it succeeds, and removes them after the storm. Otherwise they would be filled for ever,
+/// and the life would not end.
 fn keep_pools(executor: &Executor, fleet: &Arc<Fleet>, pools: Vec<PoolSpec>, storm_ms: u64) {
     for spec in pools {
         let (executor, fleet) = (executor.clone(), Arc::clone(fleet));
@@ -185,7 +185,7 @@ fn parts(script: &Script) -> Parts {
     }
 }
 
-/// A person sends every dead letter on its way once more.
+/// Replays every dead letter once, like an operator.
 fn replay_dead_letters(executor: &Executor, store: &MemoryStore, service: &Arc<Service>, fleet: &Arc<Fleet>) {
     let (store, service, fleet) = (store.clone(), Arc::clone(service), Arc::clone(fleet));
     executor.spawn(WORLD, async move {

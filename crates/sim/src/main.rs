@@ -1,6 +1,6 @@
-//! The night's run: `cargo run --release -p quittance-sim -- --lives 1000000`. With `SIM_SEED=n` it replays one
-//! life and prints its story; with `--plants` it shows how many lives each planted wrong idea needs; with `--pools` it
-//! studies how pools size themselves.
+//! Runs many lives: `cargo run --release -p quittance-sim -- --lives 1000000`. With `SIM_SEED=n` it replays one life
+//! and prints its events. With `--plants` it prints how many lives it takes to catch each planted bug. With `--pools`
+//! it studies how pools size themselves.
 
 fn main() -> std::process::ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

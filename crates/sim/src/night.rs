@@ -1,4 +1,4 @@
-//! Many lives, on all cores, until the number is reached or a promise is broken.
+//! Runs many lives on all cores, until the number is reached or a promise is broken.
 
 use crate::judge::Breach;
 use crate::life::{Life, live};
@@ -10,18 +10,18 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What many lives came to.
+/// The result of many lives.
 #[derive(Debug, Default)]
 pub struct Night {
     pub lives: u64,
     pub usage: Counters,
-    /// What the provider was really paid for.
+    /// The number of payments that the provider really got.
     pub payments: u64,
     /// Lives with a broken promise, with the first promise broken in each.
     pub broken: Vec<(u64, Breach)>,
 }
 
-/// Lives the lives with these seeds on all cores; stops early when `enough` are broken.
+/// Runs the lives with these seeds on all cores. Stops early when `enough` are broken.
 pub fn run(
     first: u64,
     count: u64,
@@ -150,7 +150,7 @@ fn replay_one(seed: u64) -> ExitCode {
     }
 }
 
-/// The most lives that a planted wrong idea may survive.
+/// The most lives that a planted bug may survive.
 pub const PLANT_LIVES_MAX: u64 = 3_000;
 
 #[expect(clippy::print_stdout, reason = "this is what the binary is for")]

@@ -1,6 +1,6 @@
-//! Wrong ideas, one by one, each a mistake from real code of this field. They are planted by replacing a part (a
-//! rule, a store, a provider, a table), never by a switch in the code that ships. Each must be caught; one that is
-//! not means that a promise is missing from the judge.
+//! Planted bugs, each a mistake from real code of this field. A bug is planted by replacing a part (a rule, a store,
+//! a provider, a table), never by a switch in the code that ships. Each must be caught. If one is not, the judge
+//! lacks a promise.
 
 mod ports;
 mod rules;
@@ -8,7 +8,7 @@ mod rules;
 use crate::fleet::Parts;
 use std::fmt;
 
-/// A wrong idea, and how to plant it.
+/// A bug, and how to plant it.
 #[derive(Clone, Copy)]
 pub struct Plant {
     pub name: &'static str,

@@ -1,5 +1,6 @@
-//! The study of pools: ten million orders over three decades of demand, with tenfold steps, for every lifetime that the
-//! catalog knows. The real sizer keeps a stock without an engine, beside the best fixed level that a search finds.
+//! The study of pools: ten million orders at demands over three orders of magnitude, with tenfold steps, for every
+//! lifetime in the catalogue. The real sizer keeps a stock without an engine, beside the best fixed level that a
+//! search finds.
 
 mod print;
 mod promises;

@@ -1,5 +1,5 @@
-//! The provider and the wire to it. What it has taken it remembers, whatever becomes of the reply; and it writes
-//! every payment into the truth.
+//! The simulated provider, and the network to it. It remembers every task that it took, even if the reply is lost,
+//! and records every payment in the truth.
 
 use crate::executor::{Executor, Group, ReplySlot, WORLD, locked};
 use crate::fleet::Fleet;
@@ -18,16 +18,17 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What one answer costs, in millionths.
+/// The price of one answer, in millionths.
 pub(crate) const PRICE: u64 = 2_990;
-/// The longest that the provider takes to call after a solve, and its pauses before it calls again.
+/// The longest time until the provider calls after a solve.
 const LAG: u64 = 5_000;
 /// The longest that a call takes to arrive. A server waits 10 s for its head and 10 s for its body.
 const SLOW_CALL: u64 = 19_000;
-/// Under this name an answer has the end of its task, in seconds by the provider's clock.
+/// The name under which an answer contains the end of its task, in seconds by the provider's clock.
 pub(crate) const TASK_ENDED: &str = "endTime";
+/// The provider's pauses before it repeats a callback.
 const REPEATS: [u64; 5] = [5_000, 15_000, 40_000, 60_000, 0];
-/// How long our side of the wire waits for a reply.
+/// How long our side of a connection waits for a reply.
 const WIRE_WAIT: u64 = 20_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +46,12 @@ pub(crate) struct Service {
     pub account: Mutex<SimAccount>,
     pub fleet: Mutex<Option<Arc<Fleet>>>,
     pub rng: Mutex<Rng>,
-    /// By how many milliseconds its clock is ahead, if its answers say when their tasks began and ended.
+    /// By how many milliseconds the provider's clock is ahead; `None` if its answers contain no times.
     pub clock_off_by: Option<i64>,
     pub codes: JsonCodes,
 }
 
-/// One node's line to the provider.
+/// One node's connection to the provider.
 pub(crate) struct ProviderLink {
     pub service: Arc<Service>,
     pub node: Group,
@@ -64,7 +65,7 @@ fn text(terms: &Terms, name: &str) -> String {
     }
 }
 
-/// What the provider has to solve, in the words of the request that it came from.
+/// What the provider must solve, in the words of the request.
 fn identity(terms: &Terms) -> String {
     let site = ["googlekey", "sitekey", "body"].iter().map(|name| text(terms, name)).collect::<String>();
     let (page, action) = (text(terms, "pageurl"), text(terms, "action"));
@@ -72,7 +73,7 @@ fn identity(terms: &Terms) -> String {
 }
 
 impl Service {
-    /// The answer of a task, as a node reads it. The times in it are by the provider's clock, in whole seconds.
+    /// The answer of a task, as a node reads it. Its times are by the provider's clock, in whole seconds.
     fn answer(&self, task: &Task, price: Option<u64>) -> ProviderAnswer {
         let mut payload = Payload::text(task.token());
         let took_at_least = self.clock_off_by.and_then(|off_by| {
@@ -99,7 +100,7 @@ impl Service {
         locked(&self.rng).in_range(least..most)
     }
 
-    /// A submit has arrived.
+    /// Handles a submit that has arrived.
     fn take(self: &Arc<Self>, order: &SubmitInTransit) -> (SubmitOutcome, Option<u64>) {
         let now = self.executor.now();
         locked(&self.truth).arrivals.push((order.sent_at, order.who.clone(), order.node));
@@ -182,7 +183,7 @@ impl Service {
         if self.between(0, 100) < 3 { usual * 3 } else { usual }
     }
 
-    /// What a poll for this task says now.
+    /// The reply to a poll for this task now.
     fn state(&self, id: u64) -> PollOutcome {
         let now = self.executor.now();
         if *locked(&self.account) == SimAccount::Closed {
@@ -286,7 +287,7 @@ struct SubmitInTransit {
     callback: Option<String>,
 }
 
-/// The name that the placement gave its order; what fills a place in a pool goes by its key.
+/// The name that a placement gave its order (`soft_id`), or the key of an order that fills a place in a pool.
 fn who(submission: &Submission<'_>) -> String {
     match submission.terms.slot {
         Some(_) => format!("pool {:?}", submission.key),
@@ -412,7 +413,7 @@ impl Provider for ProviderLink {
 }
 
 impl ProviderLink {
-    /// Writes down that a reply to a submit came through.
+    /// Records that a reply to a submit has reached the node.
     fn reached(&self, outcome: &SubmitOutcome, id: Option<u64>, who: &str) {
         let now = self.service.executor.now();
         let mut truth = locked(&self.service.truth);

@@ -1,5 +1,5 @@
-//! Numbers that look random and follow from a seed. Each part of the world has dice of its own, so that a change
-//! in one part does not reshuffle the others.
+//! Random numbers from a seed. Each part of the simulation has a generator of its own, so that a change in one part
+//! does not change the others.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ impl Rng {
         usize::try_from(self.in_range(0..len as u64)).expect("smaller than a length")
     }
 
-    /// Whether something happens that happens so often in a thousand times.
+    /// True with this probability, in thousandths.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.in_range(0..1000) < per_mille
     }

@@ -1,5 +1,5 @@
-//! What a life is made of: how many nodes, callers and requests, which settings, and which faults, drawn from a seed
-//! or written down.
+//! The script of a life: how many nodes, callers and requests, which settings and which faults. It is drawn from a
+//! seed, or written by hand.
 
 use crate::rng::Rng;
 use crate::truth::SimOrder;
@@ -7,7 +7,7 @@ use crate::weather::FaultRates;
 use quittance_lifecycle::{Pace, Policy, Preset, Reuse, UnsettledDoubt, Unsolvable};
 use std::time::Duration;
 
-/// How large a life is, and how bad its weather.
+/// The size of a life, and how often faults occur.
 #[derive(Clone, Debug)]
 pub struct Script {
     pub nodes: usize,
@@ -18,25 +18,33 @@ pub struct Script {
     pub storm_ms: u64,
     pub policy: Policy,
     pub fault_rates: FaultRates,
-    /// By how many milliseconds the provider's clock is ahead, if its answers say when their tasks began and ended.
+    /// By how many milliseconds the provider's clock is ahead; `None` if its answers contain no times.
     pub provider_clock_off_by: Option<i64>,
-    /// The mean time between kills, freezes, clock jumps, outages of either side, and account faults; 0 for never.
+    /// The mean time between kills; 0 for never.
     pub kills_ms: u64,
+    /// The mean time between freezes of a node; 0 for never.
     pub freezes_ms: u64,
+    /// The mean time between clock jumps; 0 for never.
     pub jumps_ms: u64,
+    /// The mean time between outages of the store; 0 for never.
     pub store_outages_ms: u64,
+    /// The mean time between outages of the provider; 0 for never.
     pub provider_outages_ms: u64,
+    /// The mean time between account faults; 0 for never.
     pub account_ms: u64,
     pub forgeries_ms: u64,
     pub cancels_per_mille: u64,
-    /// How many in a thousand requests are for something that cannot be had, exclusive, or keyed.
+    /// How many requests in a thousand cannot be fulfilled.
     pub hopeless_per_mille: u64,
+    /// How many requests in a thousand are exclusive.
     pub exclusive_per_mille: u64,
+    /// How many requests in a thousand have an idempotency key.
     pub keyed_per_mille: u64,
-    /// For how many exclusive targets a pool is kept, and how large.
+    /// For how many exclusive targets a pool is kept.
     pub pools: usize,
+    /// The size of each pool.
     pub pool_size: u32,
-    /// Whether a few things are wanted by many.
+    /// Whether many callers want the same few things.
     pub skewed: bool,
 }
 
@@ -145,7 +153,7 @@ impl Script {
     }
 }
 
-/// Half of the providers say nothing about times. The clocks of the others are up to five minutes off.
+/// Half of the providers report no times. The clocks of the others are wrong by up to five minutes.
 fn provider_clock(seed: u64) -> Option<i64> {
     const OFF_MAX: i64 = 300_000;
     let mut rng = Rng::new(seed, "clock of the provider");
@@ -155,7 +163,7 @@ fn provider_clock(seed: u64) -> Option<i64> {
     rng.chance(500).then_some(off_by)
 }
 
-/// What callers may come for.
+/// The orders that callers may place.
 pub(crate) fn sim_orders(rng: &mut Rng, script: &Script) -> Vec<SimOrder> {
     (0..script.sim_orders)
         .map(|n| {

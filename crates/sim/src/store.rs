@@ -1,5 +1,5 @@
-//! A store that is ruder than the world: it loses requests, it loses replies after the write, it carries out
-//! the writes of the dead, it ignores its own claims, and it goes away.
+//! A store with faults. It loses requests, loses replies after the write, performs writes of dead nodes, ignores its
+//! own claims, and is away at times.
 
 use crate::executor::{Executor, ReplySlot, WORLD, locked};
 use crate::rng::Rng;
@@ -33,7 +33,7 @@ impl RudeStore {
         locked(&self.rng).in_range(if slow { 100..3000 } else { 0..4 })
     }
 
-    /// The way to the store; it may end before it.
+    /// The way of a request to the store, on which it may be lost.
     async fn go(&self, doing: &'static str) -> Result<(), StoreError> {
         self.executor.sleep(self.delay()).await;
         if self.roll(|t| t.store_request_lost) || self.weather.is_store_down(self.executor.now()) {
@@ -42,7 +42,7 @@ impl RudeStore {
         Ok(())
     }
 
-    /// The way back.
+    /// The way of a reply back, on which it may be lost.
     async fn come_back<T>(&self, doing: &'static str, reply: Result<T, StoreError>) -> Result<T, StoreError> {
         self.executor.sleep(self.delay()).await;
         if self.roll(|t| t.store_reply_lost) { Err(away(doing)) } else { reply }

@@ -1,5 +1,5 @@
-//! The faults that strike from outside, each at its own times from its own dice, and the people and programs that
-//! repair what they can.
+//! Faults from outside, each at its own times from its own random numbers, and the simulated operators and programs
+//! that repair what they can.
 
 use crate::executor::{Executor, WORLD, locked};
 use crate::fleet::Fleet;
@@ -107,7 +107,7 @@ pub(crate) fn brew(
     );
 }
 
-/// A person tops up the account, and tells every node.
+/// Fixes the account, as an operator does, and releases it on every node.
 fn fix_account(service: &Arc<Service>) {
     *locked(&service.account) = SimAccount::Open;
     let Some(fleet) = locked(&service.fleet).clone() else { return };
@@ -128,7 +128,7 @@ fn fix_account(service: &Arc<Service>) {
     }
 }
 
-/// Whatever was killed is started again, as a service manager would.
+/// Starts killed nodes again, as a service manager does.
 pub(crate) fn supervise(executor: &Executor, fleet: &Arc<Fleet>) {
     let (executor, fleet) = (executor.clone(), Arc::clone(fleet));
     executor.clone().spawn(WORLD, async move {
@@ -139,7 +139,7 @@ pub(crate) fn supervise(executor: &Executor, fleet: &Arc<Fleet>) {
     });
 }
 
-/// The storm is over: everything that was down comes back.
+/// Ends the storm: everything that was down comes back.
 pub(crate) fn clear_up(executor: &Executor, weather: &Weather, service: &Arc<Service>, fleet: &Arc<Fleet>) {
     weather.calm_down();
     locked(&service.truth).calm_at = executor.now();

@@ -1,6 +1,6 @@
-//! What really happened, written down by the world itself: what the provider took, solved and was paid for, what
-//! reached us, what callers wanted and got, and when nodes were killed, frozen or had a wrong clock. The judge reads
-//! this and the final records, and nothing of the engine's own opinion of itself.
+//! What really happened, recorded by the simulation itself. It includes what the provider took, solved and was paid
+//! for; what reached us; and what callers wanted and got. It also includes when nodes were killed, frozen or had a
+//! wrong clock. The judge reads this and the final records, but nothing that the engine reports about itself.
 
 use crate::executor::Group;
 use quittance_lifecycle::{FaultClass, Key, Origin, Reuse};
@@ -17,12 +17,12 @@ pub struct SimOrder {
     pub reuse: Reuse,
     pub idempotency_key: Option<String>,
     pub min_life: Option<Duration>,
-    /// How often the caller looks whether there is an answer; `None` if it waits for it.
+    /// How often the caller looks for an answer; `None` if it waits.
     pub looks_every: Option<u64>,
 }
 
 impl SimOrder {
-    /// What an answer must have been solved for to be of use here.
+    /// What an answer must have been solved for, to be useful for this order.
     #[must_use]
     pub fn identity(&self) -> String {
         format!("{}|{}|{}|{}|{}", self.tenant, self.kind, self.site, self.page, self.action)
@@ -36,36 +36,36 @@ pub enum Fate {
     Unsolvable,
 }
 
-/// One task that the provider took: one payment.
+/// A task that the provider took, and so one payment.
 #[derive(Clone, Debug)]
 pub struct Task {
     pub id: u64,
-    /// The order that it was taken for, by the name that the placement gave it.
+    /// The order for which the task was taken, by the name that its placement gave.
     pub who: String,
-    /// What it was solved for.
+    /// What the task was solved for.
     pub identity: String,
     pub key: Key,
     pub attempt: u32,
-    /// Who submitted it.
+    /// The node that submitted the task.
     pub node: Group,
-    /// When the submit left our side: the moment at which it was decided to pay.
+    /// When the submit was sent: the moment of the decision to pay.
     pub sent_at: u64,
     pub accepted_at: u64,
     pub solves_at: u64,
     pub fate: Fate,
-    /// After this the provider no longer knows it.
+    /// After this moment the provider does not know the task any more.
     pub vanishes_at: u64,
     /// When the reply to the submit reached the node.
     pub reply_reached: Option<u64>,
-    /// When its answer, or its fault, first reached a node; for a callback, when it was acknowledged.
+    /// When its answer or fault first reached a node. For a callback, when it was acknowledged.
     pub answer_returned: Option<u64>,
     pub fault_reply: Option<u64>,
     pub callback_acked: Option<u64>,
-    /// When the call began that was acknowledged first.
+    /// When the first acknowledged call began.
     pub callback_begun: Option<u64>,
-    /// By which node.
+    /// The node that acknowledged the callback.
     pub acked_by: Option<Group>,
-    /// When a callback was first handed to a node, whether or not it lived to acknowledge it.
+    /// When a callback first reached a node, whether or not the node lived to acknowledge it.
     pub callback_received: Option<u64>,
 }
 
@@ -76,14 +76,14 @@ impl Task {
     }
 }
 
-/// One submit that reached the provider and was refused.
+/// A submit that reached the provider and was rejected.
 #[derive(Clone, Debug)]
 pub struct RefusedSubmit {
     pub who: String,
     pub node: Group,
     pub sent_at: u64,
     pub class: FaultClass,
-    /// When the refusal reached the node, if it did.
+    /// When the rejection reached the node; `None` if it did not.
     pub reached: Option<u64>,
 }
 
@@ -107,42 +107,43 @@ pub struct Visit {
     pub who: String,
     pub request_spec: SimOrder,
     pub begun_at: u64,
-    /// When the caller learned that the order is accepted.
+    /// When the caller learned that its order was accepted.
     pub accepted: Option<u64>,
     pub key: Option<Key>,
-    /// Where its answer was to come from, by the reply to the placement.
+    /// Where the answer should come from, according to the reply to the placement.
     pub origin: Option<Origin>,
     pub result_at: Option<(u64, CallerResult)>,
-    /// Whether the whole visit fell into the calm.
+    /// Whether the whole visit was during the calm.
     pub in_calm: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimFault {
     Killed,
-    /// Killed, and not started again before the calm.
+    /// The node was killed, and not started again before the calm.
     Gone,
     Frozen,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
-    /// When the clock of a node was set to another time.
+    /// When the clock of a node was set.
     pub clock_steps: Vec<u64>,
     pub tasks: Vec<Task>,
     pub refused: Vec<RefusedSubmit>,
-    /// When each submit that reached the provider was sent, whatever came of it.
+    /// When each submit that reached the provider was sent, whatever its outcome.
     pub arrivals: Vec<(u64, String, Group)>,
     pub visits: Vec<Visit>,
     pub faults: Vec<(Group, SimFault, u64)>,
-    /// How often a person replayed the dead letter of this name.
+    /// The names of the dead letters that an operator replayed, once for each replay.
     pub replayed: Vec<String>,
-    /// By which node, from when to when, an operator's release of the account was carried out.
+    /// On which node, from when to when, an operator released the account.
     pub released: Vec<(Group, u64, u64)>,
     pub cancelled: Vec<(String, u64)>,
     pub calm_at: u64,
-    /// How many forged callbacks were sent, and how many were recognised by nodes that have died since.
+    /// How many forged callbacks were sent.
     pub forged: u64,
+    /// How many forged callbacks were recognised by nodes that have died since.
     pub turned_away: u64,
     pub panics: u64,
 }

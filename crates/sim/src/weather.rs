@@ -1,12 +1,12 @@
-//! How bad things are. Each life draws its own mixture of faults from its seed; when the storm is over, nothing goes
-//! wrong any more, and whatever is then unfinished must finish.
+//! How often faults occur. Each life draws its own mixture from its seed. After the storm there are no more faults,
+//! and all work must finish.
 
 use crate::rng::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 macro_rules! fault_rates {
     ($($(#[$doc:meta])* $name:ident: $most:literal),* $(,)?) => {
-        /// How often each fault strikes, in a thousand times.
+        /// How often each fault occurs, in thousandths.
         #[derive(Clone, Debug, Default)]
         pub struct FaultRates { $($(#[$doc])* pub $name: u64),* }
 
@@ -26,11 +26,11 @@ fault_rates! {
     store_reply_lost: 60,
     store_slow: 60,
     claims_ignored: 500,
-    /// Nothing was sent.
+    /// The submit was never sent.
     submit_unreachable: 200,
-    /// Sent, lost on the way.
+    /// The submit was sent and got lost on the way.
     submit_lost: 150,
-    /// Taken, and the reply is lost.
+    /// The provider took the task, and the reply is lost.
     submit_reply_lost: 250,
     submit_slow: 200,
     submit_busy: 250,
@@ -48,11 +48,11 @@ fault_rates! {
     callback_delayed: 300,
     /// The provider calls at once, and the bytes of its call come slowly.
     callback_slow: 200,
-    /// Solved before the reply to the submit is on its way.
+    /// The task is solved before the reply to the submit is sent.
     solved_at_once: 200,
 }
 
-/// The weather over one life, shared by all in it.
+/// The faults of one life, shared by all parts.
 #[derive(Debug, Default)]
 pub(crate) struct Weather {
     pub fault_rates: FaultRates,
@@ -78,7 +78,7 @@ impl Weather {
         self.calm.load(Ordering::Relaxed)
     }
 
-    /// Whether a fault strikes now.
+    /// Whether a fault occurs now.
     pub(crate) fn strikes(&self, rng: &mut Rng, fault_rate: fn(&FaultRates) -> u64) -> bool {
         !self.is_calm() && rng.chance(fault_rate(&self.fault_rates))
     }

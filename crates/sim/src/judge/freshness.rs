@@ -1,25 +1,25 @@
-//! Fresh answers are given, not refused: the other half of "never stale".
+//! Checks that fresh answers are handed out and not refused: the other half of "never stale".
 
 use super::{COLLECTED_IN, Court, FROZEN_MAX, SLACK, life_of};
 use crate::truth::{CallerResult, Fate, SimFault};
 use quittance_lifecycle::{Origin, TimelineEvent, Via};
 use std::time::Duration;
 
-/// How much older than its callback an answer may be taken to be if nothing went wrong: the provider's lag, how far
-/// clocks differ, and what nodes may not know of each other yet.
+/// How much older than its callback an answer may count as if no fault occurred: the provider's lag, the difference
+/// between clocks, and the delay until nodes learn of each other.
 const DATED_EARLIER: u64 = 5_000 + 2 * SLACK + 5_000;
 
-/// How long callbacks may go to a node that has died for good, and a little.
+/// How long callbacks may go to a node that has died for good, with a reserve.
 const STILL_ROUTED: u64 = 60_000 + 2 * SLACK;
 
-/// How long a node that was killed is away at most, and a little.
+/// How long a killed node is away at most, with a reserve.
 const RESTART_MAX: u64 = 20_000 + 2 * SLACK;
 
-/// By how much sooner a node takes an answer to be expired, because clocks differ.
+/// How much earlier a node may count an answer as expired, because clocks differ.
 const CLOCK_SKEW: u64 = 5_000;
 
 impl Court<'_> {
-    /// Whether callbacks could come all the time from this moment on, until another, and the nodes could know it.
+    /// Whether callbacks could come all the time between two moments, and the nodes could know it.
     fn was_reachable(&self, from: u64, to: u64) -> bool {
         // A node that died for good may be sent callbacks for a while, and is back in the calm.
         let calm_at = self.truth.calm_at;
@@ -38,7 +38,8 @@ impl Court<'_> {
         !is_hurt && !is_set
     }
 
-    /// An answer that came by callback at once, while nothing was wrong with us, reaches those that it was bought for.
+    /// Checks that an answer reaches the callers for which it was bought, if it came by callback at once while
+    /// nothing was wrong with us.
     pub(super) fn what_is_fresh_is_not_refused(&mut self) {
         let truth = self.truth;
         // Nodes that have just started do not know yet that nothing was missed.
@@ -104,8 +105,8 @@ impl Court<'_> {
         }
     }
 
-    /// An order does not buy again while an answer of its own is alive: a placement that cannot reuse it is another
-    /// order.
+    /// Checks that an order does not buy again while an answer of its own is alive. A placement that cannot reuse the
+    /// answer must become another order.
     pub(super) fn an_answer_is_left_to_those_that_it_was_bought_for(&mut self) {
         let truth = self.truth;
         for task in truth.tasks.iter().filter(|task| task.fate == Fate::Answer) {

@@ -1,5 +1,5 @@
-//! Wrong ideas about the world: stores that are too easy on a writer that lost, adapters that say more than they
-//! know, a spill that is never emptied, and a table with a field left out.
+//! Planted bugs outside the rules: stores that accept a lost write, adapters that report more than they know, a spill
+//! that is never emptied, and a table without a field.
 
 use crate::executor::{Executor, Group};
 use async_trait::async_trait;
@@ -276,7 +276,7 @@ impl Spill for ForgetfulSpill {
     }
 }
 
-/// The page address and the action do not identify anything.
+/// A kind whose page address and action do not identify the answer.
 pub(super) fn a_key_without_a_field(name: &str) -> Option<Kind> {
     let mut kind = quittance_protocol::kinds::kind(name)?;
     let dull = |field: &Field| Field { identifies: field.identifies && field.name != "action", ..*field };

@@ -1,4 +1,4 @@
-//! Wrong ideas about what an event means: each calls the real rule and then falsifies its decision.
+//! Planted bugs in the meaning of events: each calls the real rule, and then changes its decision.
 
 use crate::provider::TASK_ENDED;
 use quittance_lifecycle::{
@@ -195,7 +195,7 @@ pub(super) fn shared_for_ever(
     }
 }
 
-/// A repeat of what is in flight starts a life of its own.
+/// Bug: a repeat of an order in flight starts a life of its own.
 pub(super) fn placing_pays(
     existing: Option<&Order>,
     follower: Option<&Order>,
@@ -225,7 +225,7 @@ pub(super) fn dated_from_submit(order: &Order, event: Event, now: Timestamp, pol
     transition(order, event, now, policy)
 }
 
-/// The answer is dated by the end of its task, as the provider's clock says it, and not by how long it took.
+/// Bug: the answer is dated by the end of its task on the provider's clock, and not by its duration.
 pub(super) fn a_foreign_clock_dates(
     order: &Order,
     event: Event,
@@ -280,7 +280,7 @@ pub(super) fn no_time_to_collect(
     place(existing, follower, key, &terms, now, policy)
 }
 
-/// A placement that cannot reuse a living answer begins a new life over it.
+/// Bug: a placement that cannot reuse a living answer begins a new life over it.
 pub(super) fn overwrites_what_is_alive(
     existing: Option<&Order>,
     follower: Option<&Order>,

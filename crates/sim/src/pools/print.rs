@@ -1,4 +1,4 @@
-//! The study as a table for people, which can stand in a document as it is, and as JSON for programs.
+//! Writes the study as a table for a document, and as JSON for programs.
 
 use super::promises::Spends;
 use super::study::{GOAL_PERMILLE, StepResponse, StudyRow};

@@ -1,31 +1,32 @@
-//! What a pool that sizes itself promises, and whether a row of the study keeps it.
+//! The promises of a pool that sizes itself, and whether a row of the study keeps them.
 
 use super::study::{GOAL_PERMILLE, StudyRow};
 use quittance_engine::sizing::EXPIRED_MAX;
 use quittance_lifecycle::Money;
 
 const SERVED_GOAL: f64 = GOAL_PERMILLE as f64 / 1000.0;
-/// How far under the goal the stock may stay: one point.
+/// How far below the goal the served share may be: one percentage point.
 const SERVED_SLACK: f64 = 0.01;
-/// With fewer orders than this in a lifetime more may expire, and within one lifetime it cannot be seen that their
-/// rate has changed.
+/// With fewer orders per lifetime than this, more answers may expire, and one lifetime is too short to notice a
+/// change of the rate.
 const PER_LIFE_PROMISED: f64 = 7.5;
-/// Money that differs by less is the same, in thousandths.
+/// Amounts that differ by less, in thousandths, count as equal.
 const SAME_PERMILLE: u64 = 5;
 
-/// How a pool's money compares with that of a fixed pool of five.
+/// How the cost of a pool compares with that of a fixed pool of five.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spends {
     Less,
-    /// Where neither wastes, both buy one answer for each order.
+    /// Neither wastes, so both buy one answer for each order.
     Same,
-    /// More than five, because five is too few to serve the demand; and no more than the best fixed level.
+    /// The pool costs more than the fixed one, because five is too few for the demand, but no more than the best
+    /// fixed level.
     MoreForMore,
     More,
 }
 
 impl StudyRow {
-    /// Orders in an answer's whole life.
+    /// Orders in one whole life of an answer.
     #[must_use]
     pub fn per_life(&self) -> f64 {
         self.rate * self.life.as_secs_f64()
@@ -45,12 +46,12 @@ impl StudyRow {
         if is_five_too_few && self.money.0 <= best + slack { Spends::MoreForMore } else { Spends::More }
     }
 
-    /// Whether so many orders come after a step up that a lifetime is enough to see it.
+    /// Whether enough orders come after a step up to notice it within one lifetime.
     fn can_tell_steps(&self) -> bool {
         self.per_life().max(self.other_rate * self.life.as_secs_f64()) >= PER_LIFE_PROMISED
     }
 
-    /// The promises that do not hold here, in words.
+    /// The promises that this row breaks, in words.
     #[must_use]
     pub fn broken(&self) -> Vec<&'static str> {
         // Where the goal would expire too much it is given up, and so it is where nothing is held at all.

@@ -1,18 +1,18 @@
-//! What happens to a pool: how orders come, for how long, when their rate steps, how long solves take.
+//! The demand of a pool: how orders come, for how long, when their rate steps, and how long solves take.
 
 use super::stock::{Micros, unit};
 use crate::rng::Rng;
 use quittance_lifecycle::Kind;
 use std::time::Duration;
 
-/// So many lifetimes after a change of the rate nothing counts but how soon it was followed.
+/// For this many lifetimes after a step of the rate, only the time until the pool follows counts.
 const SETTLING_LIVES: u32 = 10;
-/// The share of the orders that come while the rate steps up and down, at most.
+/// The largest share of orders that may come while the rate steps up and down.
 const STEPPING_SHARE: f64 = 0.25;
 const CYCLES_MAX: u32 = 100;
 const CYCLES_MIN: u32 = 4;
 
-/// Solve times are lognormal: most are near the median, and some are very long.
+/// Lognormal solve times: most are near the median, and some are very long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SolveTimes {
     ln_median_s: f64,
@@ -20,7 +20,7 @@ pub(super) struct SolveTimes {
 }
 
 impl SolveTimes {
-    /// Those with the median and the 95th percentile that the catalog knows.
+    /// Solve times with the kind's median and 95th percentile from the catalogue.
     fn of(kind: &Kind) -> Self {
         const NORMAL_P95: f64 = 1.644_853_627;
         let ln_median_s = kind.pace.p50.as_secs_f64().ln();
@@ -38,13 +38,13 @@ impl SolveTimes {
     }
 }
 
-/// A stretch of time with orders at one rate.
+/// A time span with orders at one rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateSpan {
     pub(super) rate: f64,
     pub(super) micros: Micros,
     pub(super) is_counted: bool,
-    /// The rate has just stepped to this one, for which this level is best.
+    /// The best level for this rate, if the rate has just stepped to it.
     pub(super) step_to: Option<u32>,
 }
 
@@ -56,13 +56,13 @@ pub(super) struct RateScript {
     pub(super) solve_times: SolveTimes,
 }
 
-/// The other rate of a row's steps: ten times as much, or a tenth where that would leave the range of the study.
+/// The other rate for steps in a row: ten times as much, or a tenth if that would be outside the range of the study.
 pub(super) fn stepped(rate: f64, rate_max: f64) -> f64 {
     if rate * 10.0 <= rate_max * 1.001 { rate * 10.0 } else { rate / 10.0 }
 }
 
 impl RateScript {
-    /// A steady rate; in the middle tenfold steps to `other` and back, again and again; and the steady rate once more.
+    /// A steady rate, then tenfold steps to `other` and back, several times, and then the steady rate again.
     pub(super) fn new(kind: &Kind, rate: f64, other: f64, orders: f64, best: [u32; 2]) -> Self {
         let life = kind.life.expect("a pool holds what does not live for ever");
         let settling = life * SETTLING_LIVES;

@@ -1,5 +1,5 @@
-//! One pool in virtual time, without an engine: orders come, answers are bought, arrive, are handed out soonest to
-//! expire first, and expire. It is as small as it can be because it lives through ten million orders.
+//! One pool in virtual time, without an engine: orders come, and answers are bought, arrive, are handed out and
+//! expire. The code is as small as possible, because it simulates ten million orders.
 
 use super::rate_script::{RateScript, RateSpan};
 use crate::rng::Rng;
@@ -13,30 +13,30 @@ use std::time::Duration;
 pub(super) type Micros = u64;
 
 const SECOND: Micros = 1_000_000;
-/// How often the node that refills a pool looks at it.
+/// How often the node that refills a pool checks it.
 const LOOK: Micros = SECOND;
 const NEVER: Micros = Micros::MAX;
 
-/// Who says how many are held.
+/// What decides how many answers are held.
 pub(super) enum LevelPolicy {
     Fixed(u32),
     Sized(Box<Sizer>),
 }
 
-/// What came of it, in the spans of the script that count.
+/// The result, in the time spans of the script that count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StudyOutcome {
-    /// All orders, also those that do not count.
+    /// All orders, including those that do not count.
     pub(super) orders_in_all: u64,
     pub(super) orders: u64,
     pub(super) served: u64,
     pub(super) bought: u64,
     pub(super) expired: u64,
-    /// What it had come to: the mean over the last span.
+    /// The mean level over the last time span.
     pub(super) level_at_last: f64,
     /// The share of time at each level, by its number.
     pub(super) levels: Vec<f64>,
-    /// How long each step was not followed.
+    /// How long it took the pool to follow each step.
     pub(super) steps: Vec<Micros>,
 }
 
@@ -45,12 +45,12 @@ impl StudyOutcome {
         share(self.served, self.orders)
     }
 
-    /// Of all that was bought for the stock.
+    /// The share of answers bought for the stock that expired.
     pub(super) fn waste(&self) -> f64 {
         share(self.expired, self.expired + self.served)
     }
 
-    /// Whatever the stock does not serve the caller's own order buys.
+    /// How many answers were bought per order. If the stock has none, the caller's own order buys one.
     pub(super) fn bought_per_order(&self) -> f64 {
         share(self.orders - self.served + self.bought, self.orders)
     }
@@ -63,7 +63,7 @@ fn share(part: u64, whole: u64) -> f64 {
 pub(super) struct SimPlace<'a> {
     script: &'a RateScript,
     keeper: LevelPolicy,
-    /// When each answer that stands there was solved, the oldest first.
+    /// When each answer in stock was solved, the oldest first.
     fresh: VecDeque<Micros>,
     on_their_way: BinaryHeap<Reverse<(Micros, Micros)>>,
     level: u32,
@@ -76,7 +76,7 @@ pub(super) struct SimPlace<'a> {
 }
 
 impl<'a> SimPlace<'a> {
-    /// Lives through the script once.
+    /// Runs the script once.
     pub(super) fn live(script: &'a RateScript, keeper: LevelPolicy, seed: u64) -> StudyOutcome {
         let level = if let LevelPolicy::Fixed(size) = keeper { size } else { 0 };
         let mut stock = Self {
@@ -212,15 +212,15 @@ impl<'a> SimPlace<'a> {
     }
 }
 
-/// A step of the rate that may not have been followed yet.
+/// A step of the rate that the pool may not have followed yet.
 struct RateStep {
     best: u32,
     follows_since: Option<Micros>,
 }
 
 impl RateStep {
-    /// Since when the level has been about the best one, if it has stayed there for so long: to pass by is not to
-    /// follow.
+    /// Since when the level has been near the best one, if it has stayed there long enough. A level that only passes
+    /// does not count.
     fn followed(&mut self, level: u32, now: Micros, stays: Micros) -> Option<Micros> {
         let is_near = level.abs_diff(self.best) <= (self.best / 5).max(1);
         if !is_near {
@@ -232,13 +232,13 @@ impl RateStep {
     }
 }
 
-/// How long until the next order, when they come independently of each other.
+/// How long until the next order, if orders are independent of each other.
 #[expect(clippy::cast_possible_truncation, reason = "a float becomes whole microseconds")]
 fn gap(rng: &mut Rng, rate: f64) -> Micros {
     (-unit(rng).ln() / rate * 1e6) as Micros
 }
 
-/// Evenly over 0 to 1, without 0.
+/// A uniform random number between 0 and 1, never 0.
 pub(super) fn unit(rng: &mut Rng) -> f64 {
     ((rng.roll() >> 11) + 1) as f64 / (1u64 << 53) as f64
 }

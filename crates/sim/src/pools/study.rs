@@ -1,5 +1,5 @@
-//! The rows of the study: each kind at each rate, with the pool that sizes itself, the best fixed level that a search
-//! finds, and a fixed pool of five, all in the same demand.
+//! The rows of the study: each kind at each rate. A row compares the pool that sizes itself with the best fixed
+//! level, found by a search, and with a fixed pool of five, all with the same demand.
 
 use super::rate_script::{RateScript, stepped};
 use super::stock::{LevelPolicy, SimPlace, StudyOutcome};
@@ -10,57 +10,59 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Orders a second.
+/// The rates of the study, in orders per second.
 pub const RATES: [f64; 7] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
-/// One for each lifetime and pace in the catalog that a pool can hold.
+/// The kinds of the study: one for each lifetime and pace in the catalogue that a pool can hold.
 pub const KINDS: [&str; 5] = ["recaptcha_v2", "recaptcha_v3", "hcaptcha", "turnstile", "geetest"];
 pub const GOAL_PERMILLE: u32 = 950;
-/// What every sizer is compared with.
+/// The fixed level with which every sizer is compared.
 const FIXED: u32 = 5;
-/// What one answer costs: money is compared, so any price will do.
+/// The price of one answer. Only ratios count, so any price will do.
 const PRICE: Money = Money(1_000);
 
-/// What was found for one kind at one rate.
+/// The result for one kind at one rate.
 #[derive(Clone, Debug)]
 pub struct StudyRow {
     pub kind: String,
     pub rate: f64,
-    /// What it steps to and back from.
+    /// The rate to which it steps and from which it returns.
     pub other_rate: f64,
     pub life: Duration,
     pub usable: Duration,
     pub lead: Duration,
     pub orders: u64,
-    /// The share of orders served from the stock.
+    /// The share of orders served from stock.
     pub served: f64,
-    /// The share of what was bought for the stock that expired.
+    /// The share of answers bought for the stock that expired.
     pub waste: f64,
-    /// The mean over time.
+    /// The mean level over time.
     pub level: f64,
-    /// The share of the time at which the level was within one of the best.
+    /// The share of time in which the level was within one of the best level.
     pub near: f64,
     pub best: BestLevel,
-    /// For each thousand orders.
+    /// The cost per thousand orders.
     pub money: Money,
     pub five_money: Money,
     pub five_served: f64,
-    /// For how many lifetimes steps up and down were not followed.
+    /// For how many lifetimes the pool did not follow a step up.
     pub up: StepResponse,
+    /// For how many lifetimes the pool did not follow a step down.
     pub down: StepResponse,
 }
 
-/// The fixed level that an operator would choose who knew what is to come.
+/// The fixed level that an operator would choose with knowledge of the future.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BestLevel {
     pub size: u32,
-    /// What it serves, and what it costs for each thousand orders.
+    /// The share of orders that this level serves.
     pub served: f64,
+    /// The cost of this level per thousand orders.
     pub money: Money,
-    /// More would serve the demand, and expire too much.
+    /// Whether a higher level would serve the demand but expire too much.
     pub is_limited: bool,
 }
 
-/// The middle one of many steps, and the one that nine of ten do not exceed.
+/// The median of many steps, and the value that nine of ten do not exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepResponse {
     pub steps: usize,
@@ -76,13 +78,14 @@ struct StudyCase {
     seed: u64,
 }
 
-/// What is studied: each of the kinds at each of the rates.
+/// What to study: each of the kinds at each of the rates.
 #[derive(Clone, Debug)]
 pub struct Study {
     pub kinds: Vec<&'static str>,
-    /// Ascending, and with each of them ten times as much or a tenth, to step to.
+    /// The rates, ascending. For each of them, ten times as much or a tenth is also in the list, as the target of
+    /// steps.
     pub rates: Vec<f64>,
-    /// Orders in all.
+    /// The number of orders in all.
     pub orders: u64,
     pub seed: u64,
 }
@@ -93,7 +96,7 @@ impl Study {
         Self { kinds: KINDS.to_vec(), rates: RATES.to_vec(), orders, seed }
     }
 
-    /// On all cores; `tell` hears how far it is.
+    /// Runs the study on all cores. `tell` gets messages about the progress.
     #[must_use]
     pub fn run(&self, tell: &(dyn Fn(&str) + Sync)) -> Vec<StudyRow> {
         let cases = self.cases();
@@ -141,8 +144,8 @@ impl StudyCase {
         SimPlace::live(&self.script([0, 0]), LevelPolicy::Fixed(size), self.seed)
     }
 
-    /// The smallest level that reaches the goal in this very demand; where that wastes too much, the greatest that
-    /// does not; and where every level does, none. It is found by trying, from what the formula guesses.
+    /// The smallest level that reaches the goal with this demand. If that wastes too much, the greatest level that
+    /// does not; 0 if every level does. It is found by trials, beginning at the formula's result.
     fn best(&self) -> BestLevel {
         let script = self.script([0, 0]);
         let goal = f64::from(GOAL_PERMILLE) / 1000.0;

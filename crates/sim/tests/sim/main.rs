@@ -1,4 +1,4 @@
-//! Whole lives in virtual time: one scenario after the other, thousands of random lives, and a study of pools.
+//! Tests in virtual time: single scenarios, thousands of random lives, and a study of pools.
 #![forbid(unsafe_code)]
 
 mod pool_study;

@@ -1,5 +1,5 @@
-//! A small study of pools, so that a broken promise is noticed at once; `cargo run --release -p quittance-sim --
-//! --pools` does the whole of it, with ten million orders.
+//! A small study of pools, to notice a broken promise early. The whole study, with ten million orders, is `cargo run
+//! --release -p quittance-sim -- --pools`.
 
 use quittance_sim::pools::{Study, json, table};
 

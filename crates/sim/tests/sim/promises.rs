@@ -1,10 +1,10 @@
-//! Thousands of lives, each a storm and then calm, and every promise held on every order; and every wrong idea
-//! that is planted is caught, which is what makes the first sentence worth something.
+//! Thousands of lives, each a storm and then calm, in which every promise holds for every order. Also, every planted
+//! bug is caught, which shows that these checks work.
 
 use quittance_sim::night::{self, PLANT_LIVES_MAX};
 use quittance_sim::{PLANTS, Script, live};
 
-/// `./test` lives twenty thousand more in a release build; these are for `cargo test`.
+/// The number of lives in `cargo test`. `./test` runs twenty thousand more in a release build.
 const LIVES: u64 = 1_500;
 
 #[test]

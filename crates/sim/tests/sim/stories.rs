@@ -1,8 +1,7 @@
-//! Stories: the core of Quittance in virtual time, through the interfaces that callers, providers and operators use.
+//! Scenarios: the core of Quittance in virtual time, through the interfaces of callers, providers and operators.
 //!
-//! Each story holds one promise, or one trap that others fell into. It scripts what the provider says, lets time
-//! pass, and then looks at three things: what the provider received, what the callers got and when, and what the
-//! usage says.
+//! Each test checks one promise, or one trap: a mistake that others made. It scripts the provider's replies and lets
+//! time pass. Then it checks what the provider received, what the callers got and when, and what the usage shows.
 
 mod accounts;
 mod budgets;

@@ -1,4 +1,4 @@
-//! What one order learns about the provider holds for all of them: busy, broke, closed, unreachable.
+//! What one order learns about the provider holds for all orders: busy, no funds, blocked, unreachable.
 
 use crate::stories::provider::{PollScript, SubmitScript};
 use crate::stories::world::{turnstile, world};
@@ -6,8 +6,8 @@ use quittance_engine::Outcome;
 use quittance_lifecycle::{DeadCause, FaultClass, Phase, Policy, Preset};
 use std::sync::Arc;
 
-/// Promise: an account without money, or closed, stops every submit; nothing is retried by itself, and when an
-/// operator has fixed it everything goes on.
+/// Promise: an account that is blocked or has no funds stops every submit. Nothing is retried automatically. When an
+/// operator has fixed the account, all orders continue.
 #[test]
 fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
     for (class, code) in [
@@ -38,7 +38,7 @@ fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
     }
 }
 
-/// Promise: orders wait for a person until their deadline, and are dead letters then.
+/// Promise: held orders wait for an operator until their deadline, and then become dead letters.
 #[test]
 fn a_held_order_is_a_dead_letter_at_its_deadline() {
     let world = world();
@@ -78,7 +78,7 @@ fn a_task_that_cannot_be_polled_is_kept_until_the_account_is_fixed() {
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// Promise: a busy provider slows every submit, not only the one that heard it.
+/// Promise: a busy provider slows every submit, not only the one that was rejected.
 #[test]
 fn a_busy_provider_slows_every_submit() {
     let world = world();
@@ -96,7 +96,7 @@ fn a_busy_provider_slows_every_submit() {
     assert!(first.is_placed());
 }
 
-/// Promise: what costs nothing is worth waiting for, and the end names the reason.
+/// Promise: faults that cost nothing are retried until the deadline, and the caller then gets the reason.
 #[test]
 fn a_busy_provider_is_tried_until_the_deadline_and_the_caller_learns_that_it_was_busy() {
     let world = world();
@@ -117,8 +117,8 @@ fn a_busy_provider_is_tried_until_the_deadline_and_the_caller_learns_that_it_was
     );
 }
 
-/// Promise: after a code with a penalty nothing is submitted, and where it is a block nothing is polled, before the
-/// pause is over.
+/// Promise: after a code with a penalty nothing is submitted before the pause is over. If the code is a block,
+/// nothing is polled either.
 #[test]
 fn a_provider_that_wants_to_be_left_alone_is_left_alone() {
     let world = world();
@@ -143,7 +143,7 @@ fn a_provider_that_wants_to_be_left_alone_is_left_alone() {
     assert!(world.provider.polls().iter().any(|(at, _)| *at > blocked_at));
 }
 
-/// Promise: with the preset `standard`, busy has a limit of five retries.
+/// Promise: with the preset `standard`, "busy" has a limit of five retries.
 #[test]
 fn a_provider_that_stays_busy_is_tried_six_times() {
     let world = crate::stories::world::world_with(Policy::DEFAULT.with_preset(Preset::Standard), 1);
@@ -157,8 +157,8 @@ fn a_provider_that_stays_busy_is_tried_six_times() {
     assert!(matches!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::Spent(_)))));
 }
 
-/// Promise: a provider that stays unreachable is tried by one order at a time, and orders that only waited for it
-/// have used up nothing.
+/// Promise: one order at a time tries an unreachable provider, and orders that only wait for the result use up no
+/// retries.
 #[test]
 fn an_outage_is_probed_by_one_at_a_time_and_the_others_wait() {
     let world = world();

@@ -1,5 +1,5 @@
-//! Budgets of pools: every submit that may be charged is counted before it is made, at a price that holds now, and
-//! corrected by what it really cost.
+//! Budgets of pools: every submit that may be charged is counted before it is made, at a currently valid price, and
+//! corrected to its real cost.
 
 use crate::stories::pools::{document, places, pool, set};
 use crate::stories::provider::{PRICE, PollScript, SubmitScript};
@@ -14,7 +14,7 @@ fn node(world: &StoryWorld, adjust: impl FnOnce(&mut Settings)) -> StoryNode {
     world.node_with(Arc::new(MemorySpill::default()), adjust)
 }
 
-/// A node on whose list an answer costs so much.
+/// A node whose price list has this price for an answer.
 fn priced(world: &StoryWorld, micros: u64) -> StoryNode {
     node(world, |settings| _ = settings.prices.insert("turnstile".into(), Money(micros)))
 }
@@ -33,7 +33,7 @@ fn why(node: &StoryNode) -> String {
     document(node).level.expect("it has been sized").why
 }
 
-/// What the pool says that it spent is what usage says.
+/// Checks that the pool and the usage agree on what the pool spent.
 fn agrees_with_usage(world: &StoryWorld, node: &StoryNode) -> PriceSum {
     let spent = pool_view(node).document.spent.sum();
     assert_eq!(spent, world.usage().spent(), "the pool and usage");
@@ -68,7 +68,7 @@ fn a_price_that_was_learned_for_another_kind_does_not_buy() {
     assert!(why(&node).contains("the price of `hcaptcha` is not known"), "{:?}", document(&node));
 }
 
-/// Also what was ordered before and answered after tells no price: its price came from the list that is gone.
+/// An answer that was ordered before and comes after does not set the price: its price came from the old list.
 #[test]
 fn a_price_that_is_taken_from_the_configuration_does_not_buy_on() {
     let world = world();
@@ -130,8 +130,8 @@ fn amounts_in_another_currency_are_not_relabelled() {
     assert!(stopped.contains("the price of 3 of its refills in this hour is not known"), "{stopped}");
 }
 
-/// What was counted before the account changed stays what it was. A price that comes afterwards is in the new
-/// currency, so it says nothing about an order that was placed before.
+/// What was counted before the account changed keeps its currency. A price that comes later is in the new currency,
+/// so it says nothing about an order that was placed before.
 #[test]
 fn usage_keeps_the_currency_in_which_it_was_counted() {
     let world = world();
@@ -154,7 +154,7 @@ fn usage_keeps_the_currency_in_which_it_was_counted() {
     assert_eq!((slow.terms.currency("RUB"), slow.phase.name()), ("USD", "solved"));
 }
 
-/// The list may be out of date: what the provider tells corrects what was counted.
+/// The list may be outdated: the provider's price corrects what was counted.
 #[test]
 fn a_refill_that_costs_more_than_the_list_says_is_counted_at_what_it_cost() {
     let world = world();
@@ -193,7 +193,7 @@ fn what_cannot_be_solved_is_counted_where_it_is_charged() {
     assert_eq!(agrees_with_usage(&world, &node), PriceSum { sum: Money(2 * PRICE), unpriced: 0 });
 }
 
-/// What was taken and never answered may have been charged: its price stays counted.
+/// A task that was accepted and never answered may have been charged, so its price stays counted.
 #[test]
 fn what_was_never_answered_uses_up_the_budget() {
     let world = world();
@@ -205,7 +205,7 @@ fn what_was_never_answered_uses_up_the_budget() {
     assert!(why(&node).contains("its budget for this hour is spent"), "{}", why(&node));
 }
 
-/// Promise: a budget of an hour holds, also for a pool that is removed and set again within it.
+/// Promise: an hour's budget holds, also for a pool that is removed and set again within that hour.
 #[test]
 fn a_pool_that_is_removed_and_set_again_has_what_is_left_of_the_hour() {
     let world = world();
@@ -263,7 +263,7 @@ fn a_pool_that_is_removed_and_set_again_counts_what_it_has_bought_before() {
     assert_eq!(places(&world).len(), 5, "five orders of their own");
 }
 
-/// Promise: a budget does not begin again because the store forgot. No node is at work that knows what was spent.
+/// Promise: a budget does not begin again because the store forgot. No running node knows what was spent.
 #[test]
 fn a_pool_that_is_set_after_the_store_forgot_buys_nothing_in_that_hour() {
     let world = world();

@@ -1,4 +1,5 @@
-//! Bulk actions on dead letters: each is done once, also if a node is killed in the middle, and an operator can stop it.
+//! Bulk actions on dead letters: each is done once, also if a node is killed in the middle, and an operator can stop
+//! it.
 
 use crate::stories::provider::SubmitScript;
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
@@ -10,19 +11,19 @@ use quittance_ports::{BulkAction, BulkDocument, MemorySpill};
 use std::sync::Arc;
 
 const UNSOLVABLE: SubmitScript = SubmitScript::Refuses(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
-/// An order that meets this three times in one life is a dead letter.
+/// Replies that make an order a dead letter: its task is unsolvable three times in one life.
 const DIES: [SubmitScript; 3] = [UNSOLVABLE; 3];
 
 fn site(n: usize) -> String {
     format!("site-{n}")
 }
 
-/// A node that may retry as often as it likes: here the provider is not spared.
+/// A node without a limit on retries.
 fn node_of(world: &StoryWorld) -> StoryNode {
     world.node_with(Arc::new(MemorySpill::default()), |settings| settings.throttle.retry_burst = 10_000)
 }
 
-/// So many dead letters, whose replay would be answered.
+/// Makes this many dead letters, whose replay would be answered.
 fn graveyard(world: &StoryWorld, node: &StoryNode, size: usize) -> Vec<Key> {
     let keys = (0..size).map(|n| {
         world.provider.on_submit(&site(n), &DIES);

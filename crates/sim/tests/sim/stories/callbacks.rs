@@ -1,4 +1,4 @@
-//! Callbacks: which are believed, which are not, and what happens when none comes.
+//! Callbacks: which are accepted, which are not, and what happens if none comes.
 
 use crate::stories::provider::{PollScript as Poll, SubmitScript, token};
 use crate::stories::world::{recaptcha, turnstile, world_with_callbacks};
@@ -14,7 +14,7 @@ fn faulted(class: FaultClass, code: &str) -> CallbackResult {
     CallbackResult::Faulted(Fault::new(class, code))
 }
 
-/// Promise: callback first. It settles the order without a single poll, and the caller gets the answer at once.
+/// Promise: callback first. A callback settles the order without a poll, and the caller gets the answer at once.
 #[test]
 fn a_callback_settles_the_order_and_no_poll_is_made() {
     let world = world_with_callbacks();
@@ -38,8 +38,7 @@ fn a_callback_settles_the_order_and_no_poll_is_made() {
     assert_eq!(world.usage(), expected);
 }
 
-/// Trap: a callback accepted without a check: with a made-up proof, with the proof of another order, or with the proof
-/// of another attempt.
+/// Trap: a callback accepted without a check, with a made-up MAC, or with the MAC of another order or attempt.
 #[test]
 fn a_callback_without_a_valid_proof_changes_nothing() {
     let world = world_with_callbacks();
@@ -74,7 +73,7 @@ fn a_callback_without_a_valid_proof_changes_nothing() {
     assert_eq!(caller.last_outcome(), None);
 }
 
-/// A stranger that has seen an address of ours and makes up the rest.
+/// A sender knows an address of ours and makes up the rest.
 #[test]
 fn a_callback_that_names_another_task_changes_nothing() {
     let world = world_with_callbacks();
@@ -155,7 +154,7 @@ fn an_error_code_in_a_callback_is_never_handed_out_as_an_answer() {
     assert_eq!(odd.token().as_deref(), Some("gold"), "and the true answer is still taken");
 }
 
-/// Trap: a callback that came before the submit's own answer thrown away.
+/// Trap: a callback thrown away because it came before the reply to the submit.
 #[test]
 fn a_callback_before_the_reply_to_the_submit_settles_the_order_and_is_paid_once() {
     let world = world_with_callbacks();
@@ -173,7 +172,7 @@ fn a_callback_before_the_reply_to_the_submit_settles_the_order_and_is_paid_once(
     assert_eq!((usage.paid, usage.solved, usage.doubts, usage.cost_micros), (1, 1, 0, 2_990));
 }
 
-/// Promise: a repeated callback changes nothing, whatever it says.
+/// Promise: a repeated callback changes nothing, whatever its content.
 #[test]
 fn a_repeated_callback_changes_nothing() {
     let world = world_with_callbacks();
@@ -193,7 +192,7 @@ fn a_repeated_callback_changes_nothing() {
     assert_eq!((usage.paid, usage.solved, usage.cost_micros), (1, 1, 2_990));
 }
 
-/// Trap: a flat 120 s before the fallback poll, when a token that lives 120 s is dead on arrival.
+/// Trap: a flat 120 s before the fallback poll, which expires a token that lives 120 s.
 #[test]
 fn the_fallback_poll_comes_while_a_token_of_120_seconds_can_still_be_used() {
     let world = world_with_callbacks();
@@ -214,8 +213,7 @@ fn the_fallback_poll_comes_while_a_token_of_120_seconds_can_still_be_used() {
     assert_eq!((usage.recovered_by_poll, usage.paid, usage.wasted), (1, 1, 0));
 }
 
-/// Promise: never wasted. The token was there all the time, and the wire is an ordinary one: that one reply was lost
-/// must not turn it into waste.
+/// Promise: never wasted. The token was ready all the time, and one lost reply must not waste it.
 #[test]
 fn one_lost_reply_to_the_fallback_poll_does_not_cost_the_answer() {
     let world = world_with_callbacks();
@@ -230,7 +228,7 @@ fn one_lost_reply_to_the_fallback_poll_does_not_cost_the_answer() {
     assert_eq!(caller.token().as_deref(), Some("token-1"));
 }
 
-/// Promise: no token is younger than it is. One that took 100 s, and was polled in vain until then, is fresh.
+/// Promise: no token counts as newer than it is. A token that took 100 s, with polls until then, is fresh.
 #[test]
 fn a_slow_token_that_was_polled_too_early_is_fresh_when_it_comes() {
     let world = world_with_callbacks();

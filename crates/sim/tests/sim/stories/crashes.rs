@@ -1,11 +1,11 @@
-//! A crash resumes, it does not restart; and an end that is wanted loses nothing.
+//! After a crash, orders resume and do not restart. A graceful stop loses nothing.
 
 use crate::stories::provider::SubmitScript;
 use crate::stories::world::{recaptcha, turnstile, world, world_with_callbacks};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{DeadCause, Origin, Phase};
 
-/// Promise: an order whose node is gone is taken over by another, and the same task id goes on being polled.
+/// Promise: if the node of an order is gone, another node continues it, and polls the same task id.
 #[test]
 fn a_crash_while_solving_goes_on_asking_for_the_same_task() {
     let world = world();
@@ -28,7 +28,7 @@ fn a_crash_while_solving_goes_on_asking_for_the_same_task() {
     assert_eq!((usage.attempts, usage.paid, usage.doubts), (1, 1, 0));
 }
 
-/// Promise: an order that was accepted is carried out, although its node died before the first submit.
+/// Promise: an accepted order is carried out, even if its node died before the first submit.
 #[test]
 fn a_crash_right_after_the_placement_loses_nothing() {
     let world = world();
@@ -46,8 +46,8 @@ fn a_crash_right_after_the_placement_loses_nothing() {
     assert!(matches!(other.reads(caller.key()).phase, Phase::Solved { .. }));
 }
 
-/// Promise: the deadline makes a dead letter, and a caller that places the order again resumes the same task and pays
-/// nothing.
+/// Promise: an order becomes a dead letter at its deadline. A caller that places it again resumes the same task and
+/// pays nothing.
 #[test]
 fn an_order_past_its_deadline_is_a_dead_letter_and_resumes_the_same_task() {
     let world = world();
@@ -90,7 +90,7 @@ fn a_late_joiner_moves_the_deadline() {
     assert_eq!(world.usage().dead, 0);
 }
 
-/// Promise: a graceful stop takes nothing new, finishes what it is doing, and loses nothing.
+/// Promise: a graceful stop accepts nothing new, finishes its work, and loses nothing.
 #[test]
 fn a_graceful_stop_waits_for_the_submit_under_way_and_loses_nothing() {
     let world = world();
@@ -119,7 +119,7 @@ fn a_graceful_stop_waits_for_the_submit_under_way_and_loses_nothing() {
     assert_eq!(world.usage().doubts, 0);
 }
 
-/// Promise: a graceful stop loses nothing, the last second's counts neither.
+/// Promise: a graceful stop also writes the counters of the last second.
 #[test]
 fn a_graceful_stop_writes_down_what_was_counted_last() {
     let world = world_with_callbacks();
@@ -153,7 +153,7 @@ fn a_caller_that_hangs_up_does_not_cancel_the_order() {
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// Promise: every order that waits has a timer, so an outage of the store makes an order late, and never lost.
+/// Promise: every waiting order has a timer, so an outage of the store makes an order late but does not lose it.
 #[test]
 fn a_store_that_was_away_for_a_minute_makes_an_order_late_and_never_lost() {
     let world = world();

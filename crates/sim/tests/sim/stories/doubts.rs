@@ -1,4 +1,5 @@
-//! Unknown is not no: a submit without a word waits for one, and only then, once, and counted, is made again.
+//! In doubt does not mean rejected: a submit without a reply waits for one. Only then it is made again, once, and
+//! counted.
 
 use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{
@@ -9,7 +10,7 @@ use quittance_lifecycle::{CallbackResult, DeadCause, Key, Origin, Phase, Policy,
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An order whose node died while it was submitting, and the node that finds it.
+/// An order whose node died during the submit, and the node that finds it.
 fn crashed_while_submitting(world: &StoryWorld) -> (Key, StoryNode) {
     let node = world.node();
     world.provider.on_submit("site", &[SubmitScript::Hangs]);
@@ -19,7 +20,8 @@ fn crashed_while_submitting(world: &StoryWorld) -> (Key, StoryNode) {
     (key, world.node())
 }
 
-/// Promise: our own crash while submitting is a doubt, and the callback settles it without a second payment.
+/// Promise: after our own crash during a submit, the attempt is in doubt, and the callback settles it without a
+/// second payment.
 #[test]
 fn a_crash_while_submitting_is_a_doubt_that_the_callback_settles() {
     let world = world_with_callbacks();
@@ -41,8 +43,8 @@ fn a_crash_while_submitting_is_a_doubt_that_the_callback_settles() {
     assert_eq!((usage.attempts, usage.paid), (1, 1));
 }
 
-/// Promise: if no callback comes, it is submitted again when word should long have come, and the usage counts one
-/// possible double payment.
+/// Promise: if no callback comes, the order is submitted again after the wait, and the usage counts one possible
+/// double payment.
 #[test]
 fn a_doubt_that_stays_silent_is_submitted_again_after_the_wait_and_counted_once() {
     let world = world_with_callbacks();
@@ -60,7 +62,8 @@ fn a_doubt_that_stays_silent_is_submitted_again_after_the_wait_and_counted_once(
     assert_eq!((usage.doubts, usage.possible_doubles, usage.attempts, usage.paid), (1, 1, 2, 1));
 }
 
-/// Promise: also without callbacks it is a doubt first, and the usual pause lies before the second payment.
+/// Promise: without callbacks, too, the attempt is in doubt first, and the usual pause comes before the second
+/// payment.
 #[test]
 fn without_callbacks_a_lost_reply_is_submitted_again_after_a_pause_and_counted() {
     let world = world();
@@ -78,7 +81,7 @@ fn without_callbacks_a_lost_reply_is_submitted_again_after_a_pause_and_counted()
     assert_eq!((usage.doubts, usage.possible_doubles), (1, 1));
 }
 
-/// Trap: a retry that starts counting at zero, for doubts: never more than four submits.
+/// Trap: a retry counter that begins at zero again, for attempts in doubt. There are never more than four submits.
 #[test]
 fn a_provider_that_never_replies_is_tried_four_times() {
     let world = world();
@@ -106,8 +109,8 @@ fn world_without_second_tries() -> StoryWorld {
     world_with(Policy { unsettled_doubt: UnsettledDoubt::DeadLetter, ..Policy::DEFAULT }, 1)
 }
 
-/// Promise: where no reply can come and the operator chose so, a doubt is a dead letter; placing it again is refused,
-/// for as long as no person has decided.
+/// Promise: if no callback can come and the operator chose so, an attempt in doubt makes a dead letter. A placement
+/// is then refused until an operator decides.
 #[test]
 fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
     let world = world_without_second_tries();
@@ -129,7 +132,7 @@ fn a_doubt_may_be_a_dead_letter_that_only_a_person_sends_on() {
     assert_eq!((usage.dead, usage.revived, usage.possible_doubles, usage.refused), (1, 1, 1, 2));
 }
 
-/// Promise: a person who replays at once is not faster than a word that may be on its way.
+/// Promise: an immediate replay still waits for a callback that may be on its way.
 #[test]
 fn a_replay_right_after_the_dead_letter_first_waits_for_a_late_callback() {
     let world = world_without_second_tries();
@@ -143,7 +146,7 @@ fn a_replay_right_after_the_dead_letter_first_waits_for_a_late_callback() {
     assert!(matches!(node.reads(key).phase, Phase::Solved { .. }));
 }
 
-/// Promise: a reply that comes after all, from a node that was thought dead, is taken in and polled, not paid again.
+/// Promise: a late reply, from a node that seemed dead, is accepted: the task is polled and not paid again.
 #[test]
 fn a_reply_that_comes_while_the_order_is_in_doubt_settles_the_doubt() {
     let world = world_with_callbacks();

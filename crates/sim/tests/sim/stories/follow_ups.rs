@@ -1,5 +1,5 @@
 //! Follow-ups of an order that has ended: webhooks are called, and a caller's report about an answer reaches the
-//! provider. Both survive crashes, and neither pays for anything.
+//! provider. Both survive crashes, and neither costs money.
 
 use crate::stories::post::WebhookScript;
 use crate::stories::provider::token_of;
@@ -21,7 +21,7 @@ fn listens(node: &StoryNode, key: Key, url: &str) -> ApplyOutcome {
     node.does(async move { engine.listen_for(&key, url, "2captcha").await }).expect("the store is there")
 }
 
-/// Promise: a report is passed on once, under the provider's own name for the task, and then answered from the record.
+/// Promise: a report is sent to the provider once, with the provider's task id. A repeat is answered from the record.
 #[test]
 fn a_report_is_passed_on_once_and_then_answered_from_the_record() {
     let world = world();
@@ -74,7 +74,7 @@ fn a_report_survives_lost_replies_and_the_death_of_its_node() {
     assert_eq!(world.provider.reports().len(), 3);
 }
 
-/// A provider that never answers is not called for ever, and one that refuses is called once.
+/// A provider that never answers is not called for ever. A provider that refuses is called once.
 #[test]
 fn a_report_that_is_never_accepted_comes_to_an_end() {
     let world = world();
@@ -103,8 +103,7 @@ fn a_report_that_is_never_accepted_comes_to_an_end() {
     }
 }
 
-/// An answer that a caller has just reported bad is not handed out again, unless to the same caller under its own
-/// key.
+/// An answer that a caller has reported bad is not handed out again, except to the same caller under its own key.
 #[test]
 fn an_answer_that_was_reported_bad_is_not_given_to_the_next() {
     let world = world();
@@ -126,7 +125,7 @@ fn an_answer_that_was_reported_bad_is_not_given_to_the_next() {
     assert_eq!(again.token(), mine.token(), "a key is a repeat");
 }
 
-/// Promise: a webhook is called when the order has ended, once, and at once if it has.
+/// Promise: a webhook is called once, when the order has ended, or at once if it has ended already.
 #[test]
 fn a_webhook_is_called_once_when_the_order_is_over_and_at_once_if_it_is() {
     let world = world();
@@ -149,8 +148,8 @@ fn a_webhook_is_called_once_when_the_order_is_over_and_at_once_if_it_is() {
     assert!(node.reads(caller.key()).webhooks.is_empty());
 }
 
-/// Promise: retried on a schedule, then a dead letter of its own, which a person can send again or drop. The order is
-/// remembered for as long.
+/// Promise: a webhook is retried on a schedule. Then its delivery is a dead letter of its own, which an operator can
+/// replay or drop. The order is kept as long.
 #[test]
 fn a_webhook_that_accepts_nothing_becomes_a_dead_letter() {
     let world = world();
@@ -192,8 +191,8 @@ fn a_dropped_delivery_is_forgotten_and_the_order_with_it() {
     assert!(world.orders().is_empty());
 }
 
-/// A caller who hangs, or whose call panics, holds up neither answers nor other callers; and a node that dies while it
-/// calls leaves the call to another.
+/// A webhook that hangs or panics delays no answers and no other webhooks. If a node dies during the call, another
+/// node makes it.
 #[test]
 fn a_webhook_that_hangs_holds_up_no_other() {
     let world = world();
@@ -218,7 +217,7 @@ fn a_webhook_that_hangs_holds_up_no_other() {
     assert!(hanging.iter().all(|url| world.post.calls_to(url).len() == 2), "each was called again");
 }
 
-/// A single-use answer belongs to its caller before it leaves by the caller's webhook.
+/// A single-use answer is claimed for its caller before the caller's webhook gets it.
 #[test]
 fn an_exclusive_answer_is_claimed_before_it_is_delivered() {
     let world = world();
@@ -231,7 +230,7 @@ fn an_exclusive_answer_is_claimed_before_it_is_delivered() {
     assert_eq!(world.post.calls().iter().map(|(.., phase)| *phase).collect::<Vec<_>>(), ["claimed"]);
 }
 
-/// Four hours after an order was placed whose only caller is a webhook that refuses so many calls.
+/// Four hours after an order was placed, whose only caller is a webhook that refuses this many calls.
 fn after_refusals(is_exclusive: bool, refusals: usize) -> StoryWorld {
     let world = world();
     let node = world.node();
@@ -245,8 +244,8 @@ fn after_refusals(is_exclusive: bool, refusals: usize) -> StoryWorld {
     world
 }
 
-/// Promise: what did not reach its caller is never shown as delivered. A webhook that is down until the answer has
-/// expired leaves an answer that was bought for nothing, and usage says so, exclusive or shared.
+/// Promise: an answer that did not reach its caller never counts as delivered. If a webhook is down until the answer
+/// has expired, the usage counts waste, exclusive or shared.
 #[test]
 fn an_answer_whose_webhook_is_down_until_it_expires_is_waste() {
     for is_exclusive in [true, false] {
@@ -256,7 +255,7 @@ fn an_answer_whose_webhook_is_down_until_it_expires_is_waste() {
     }
 }
 
-/// The other half: a webhook that takes the answer while it lives has collected it, also at a later try.
+/// The opposite: a webhook that accepts the answer before it expires has collected it, also at a later try.
 #[test]
 fn an_answer_that_a_webhook_takes_at_a_later_try_is_not_waste() {
     for is_exclusive in [true, false] {

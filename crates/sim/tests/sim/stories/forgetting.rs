@@ -1,5 +1,5 @@
-//! A store that forgets what was acknowledged: flushed, or restored from an old copy, while orders are in flight.
-//! Nothing is paid for again, no answer is lost, and a person sees it.
+//! A store that forgets acknowledged orders: it is flushed or restored from an old copy while orders are in flight.
+//! Nothing is paid for again, no answer is lost, and an operator sees what happened.
 
 use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, turnstile, world_with_callbacks};
@@ -265,8 +265,8 @@ fn an_order_that_is_not_bought_yet_waits_for_the_attempt_of_the_forgotten_one() 
     assert_eq!(again.token().as_deref(), Some("A"));
 }
 
-/// A node stops while its store is away, and keeps what it has in hand. The next process puts it back if the store
-/// has forgotten it; if the store knows as much or more, the store is right.
+/// A node stops while its store is away, and saves what it has in hand. The next process puts it back if the store
+/// has forgotten it. If the store has the same state or a later one, the store is right.
 #[test]
 fn what_a_node_kept_when_it_stopped_without_its_store_is_put_back_and_not_bought_again() {
     let world = world_with_callbacks();
@@ -334,7 +334,7 @@ fn an_answer_that_the_store_forgot_is_put_back_silently_and_repeats_pay_nothing(
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// What a node found each time that it suspected its store.
+/// The results of each time that a node suspected its store.
 fn puts_back_what_it_misses(node: &StoryNode) -> Arc<Mutex<Vec<PutBack>>> {
     let found = Arc::<Mutex<Vec<PutBack>>>::default();
     let (engine, results) = (Arc::clone(&node.engine), Arc::clone(&found));
@@ -429,7 +429,7 @@ fn a_callback_for_an_attempt_that_was_lost_with_the_last_steps_revives_the_order
     assert_eq!((world.provider.taken(), order.possible_doubles), (1, 0));
 }
 
-/// Trap: an order whose last steps are lost was on the list for a person, and was gone from it when its callback came.
+/// Trap: an order with lost steps was listed for an operator, and left the list when its callback came.
 #[test]
 fn an_order_with_lost_steps_that_is_answered_stays_on_the_list_until_a_person_drops_it() {
     let world = world_with_callbacks();

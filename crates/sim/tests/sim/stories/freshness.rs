@@ -1,4 +1,4 @@
-//! Never stale: who is given an answer, how old it may be, and when a new one is bought.
+//! Never stale: which caller gets an answer, how old the answer may be, and when a new one is bought.
 
 use crate::stories::provider::token;
 use crate::stories::world::{
@@ -8,8 +8,8 @@ use quittance_engine::{CallbackOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, Money, Origin, Payload, Phase, Policy, ProviderAnswer};
 use std::time::Duration;
 
-/// Trap: a finished order whose record outlived its token. As long as the answer keeps its margin a placement is a
-/// repeat; after that it is a new purchase, although the record is kept for a day.
+/// Trap: a finished order whose record outlives its token. While the answer keeps its margin, a placement is a
+/// repeat. After that it buys again, although the record is kept for a day.
 #[test]
 fn a_repeat_shares_as_long_as_the_answer_keeps_its_margin_and_buys_after_that() {
     let world = world();
@@ -32,7 +32,7 @@ fn a_repeat_shares_as_long_as_the_answer_keeps_its_margin_and_buys_after_that() 
     assert_eq!((usage.asked, usage.cached, usage.paid), (3, 1, 2));
 }
 
-/// Trap: the same, by expiry: within the window, and yet too old for what is promised.
+/// Trap: an expired answer in the window. It is within the time for repeats, but too old for what is promised.
 #[test]
 fn a_token_with_less_life_than_promised_is_not_handed_out_again_within_the_window() {
     let world = world_with_callbacks();
@@ -52,8 +52,8 @@ fn a_token_with_less_life_than_promised_is_not_handed_out_again_within_the_windo
     assert_eq!(world.provider.submits("site").len(), 2);
 }
 
-/// Trap: a placement that could not reuse an answer took its place, and the callers that the answer was bought for
-/// got "not ready", or what the new one came to.
+/// Trap: a placement that could not reuse an answer replaced it. The callers for which the answer was bought got "not
+/// ready", or the outcome of the new order.
 #[test]
 fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
     let world = world_with_callbacks();
@@ -97,8 +97,8 @@ fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
     assert_eq!(world.provider.submits("site").len(), 3);
 }
 
-/// Promise: a caller that asks for more life has an order of its own, and is not given less; the others still get
-/// theirs.
+/// Promise: a caller that requests more life gets an order of its own, and not an answer with less. Other callers
+/// still get theirs.
 #[test]
 fn a_caller_that_needs_more_life_has_its_own_order_and_is_not_given_less() {
     let world = world_with_callbacks();
@@ -134,8 +134,8 @@ fn a_caller_that_needs_more_life_has_its_own_order_and_is_not_given_less() {
     assert_eq!(world.provider.submits("site").len(), 3);
 }
 
-/// Promise: an answer whose age is unknown counts as old as it can be, and one that is too old when it comes is not
-/// handed out: it is counted with its cost, and bought again within the limit.
+/// Promise: an answer of unknown age counts as old as it can be. If it is too old when it comes, it is not handed
+/// out. It is counted with its cost, and bought again within the limit.
 #[test]
 fn an_answer_that_is_too_old_when_it_comes_is_counted_as_waste_and_bought_again() {
     let world = world_with_callbacks();
@@ -159,8 +159,8 @@ fn an_answer_that_is_too_old_when_it_comes_is_counted_as_waste_and_bought_again(
     assert_eq!((usage.wasted, usage.wasted_micros, usage.paid), (1, 777, 2));
 }
 
-/// Promise: what a provider says about how long it took counts only if it can be true. A duration that ends in the future
-/// says nothing.
+/// Promise: the duration that a provider reports counts only if it can be true. A duration that ends in the future is
+/// ignored.
 #[test]
 fn a_provider_cannot_make_its_answers_younger_than_now() {
     let world = world_with_callbacks();
@@ -180,7 +180,7 @@ fn a_provider_cannot_make_its_answers_younger_than_now() {
     assert_eq!(answer.expires, Some(world.moment(145_000)), "5 s before its callback");
 }
 
-/// Promise: what an answer in the submit's own reply brings is handed out at once.
+/// Promise: an answer in the reply to the submit is handed out at once.
 #[test]
 fn an_answer_in_the_reply_to_the_submit_is_returned_at_once() {
     let world = world();
@@ -192,8 +192,8 @@ fn an_answer_in_the_reply_to_the_submit_is_returned_at_once() {
     assert_eq!(world.usage().paid, 1);
 }
 
-/// A callback comes after 60 s to the first of two nodes while the store is away, and is spilled. So many
-/// milliseconds later the store is back.
+/// A callback comes after 60 s to the first of two nodes while the store is away, and is spilled. The store is back
+/// `back_after_ms` later.
 fn spilled(back_after_ms: u64) -> (StoryWorld, StoryNode, StoryNode, StoryCaller) {
     let world = world_with_callbacks();
     let (first, second) = (world.node(), world.node());
@@ -210,8 +210,8 @@ fn spilled(back_after_ms: u64) -> (StoryWorld, StoryNode, StoryNode, StoryCaller
     (world, first, second, caller)
 }
 
-/// Trap: an answer that came by callback was dated from its submit, because a poll of the same task was faster than
-/// the spill.
+/// Trap: an answer that came by callback was dated from its submit, because a poll of its task was faster than the
+/// spill.
 #[test]
 fn a_callback_from_the_spill_dates_the_answer_although_a_poll_was_faster() {
     let mut by_poll = 0;
@@ -227,7 +227,8 @@ fn a_callback_from_the_spill_dates_the_answer_although_a_poll_was_faster() {
     assert!(by_poll > 0, "the story is about polls that are faster");
 }
 
-/// Trap: the same, and the answer that the poll brought was thrown away for its age, and bought again.
+/// Trap: an answer was thrown away for its age and bought again, because a poll was faster than the callback in the
+/// spill.
 #[test]
 fn an_answer_whose_callback_is_in_a_spill_is_not_thrown_away_because_a_poll_was_faster() {
     for tenth in 0..30 {
@@ -239,9 +240,8 @@ fn an_answer_whose_callback_is_in_a_spill_is_not_thrown_away_because_a_poll_was_
     }
 }
 
-/// Trap: an answer that came by callback counted from before a restart in its flight, because nothing had been heard
-/// of its task since. One question after the restart says that it was not solved then; after that, the callback is
-/// waited for as before.
+/// Trap: an answer by callback counted from before a restart, because nothing was known of its task since. One poll
+/// after the restart shows that the task was not solved then. After that, the node waits for the callback as before.
 #[test]
 fn a_task_is_polled_once_after_a_restart_so_that_its_answer_is_dated_from_later() {
     let world = world_with_callbacks();
@@ -267,8 +267,8 @@ fn a_task_is_polled_once_after_a_restart_so_that_its_answer_is_dated_from_later(
     );
 }
 
-/// Trap: on a shared store, the time before the start counts for as much longer as clocks can differ. An order that was
-/// submitted in these seconds was not polled, and its answer counted from its submit.
+/// Trap: on a shared store, the time before a start counts for longer, by how far clocks can differ. An order
+/// submitted in these seconds was not polled, so its answer counted from its submit.
 #[test]
 fn an_answer_that_is_submitted_right_after_the_start_is_dated_from_its_callback_on_a_shared_store_too() {
     let shared = Policy { callbacks: true, clock_skew: Duration::from_secs(4), ..Policy::DEFAULT };

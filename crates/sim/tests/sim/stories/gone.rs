@@ -10,7 +10,7 @@ use quittance_ports::membership::{HEARTBEAT_INTERVAL, SILENT_AFTER};
 use quittance_ports::{Membership, MemorySpill, NodeStatus};
 use std::sync::Arc;
 
-/// A node that can be called at this address, and shows the others that it is there.
+/// A node with this callback address, which sends heartbeats.
 fn member(world: &StoryWorld, name: &str, address: &str) -> StoryNode {
     let address = CallbackAddress::new(address, [7; 32]);
     let spill = Arc::new(MemorySpill::default());
@@ -43,10 +43,10 @@ fn member(world: &StoryWorld, name: &str, address: &str) -> StoryNode {
 
 const ONE: &str = "http://one/callback";
 const TWO: &str = "http://two/callback";
-/// How long it takes at most until the loss of a node is noticed, and its tasks are polled, in milliseconds.
+/// How long it takes at most, in milliseconds, until the loss of a node is noticed and its tasks are polled.
 const NOTICED_MS: u64 = 8_000 + 2_000 + 1_000;
 
-/// Looks for the answer every so many seconds through this node, until it has come to something.
+/// Looks for the answer through this node every `every` seconds, until there is an outcome.
 fn looks(world: &StoryWorld, node: &StoryNode, caller: &StoryCaller, every: u64) -> Option<Outcome> {
     let placed = caller.placed();
     for _ in 0..20 {
@@ -73,8 +73,8 @@ fn the_loss_of_a_node_is_noticed_within_the_time_that_the_stories_count_with() {
     assert_eq!(noticed.as_millis(), u128::from(NOTICED_MS));
 }
 
-/// Trap: answers solved after a node had died for good were dated from their submit, because a poll brought them and
-/// none had been made before. Callers that looked every 20 s were refused tokens with 19 to 64 s of life left.
+/// Trap: after a node had died for good, answers were dated from their submit, because a first poll brought them.
+/// Callers that looked every 20 s were refused tokens with 19 to 64 s of life left.
 #[test]
 fn a_fresh_answer_is_given_to_its_caller_although_the_node_that_bought_it_died_for_good() {
     for (solve, look) in [(67, 20), (67, 22), (69, 45), (110, 20), (46, 20), (14, 45)] {
@@ -98,8 +98,8 @@ fn a_fresh_answer_is_given_to_its_caller_although_the_node_that_bought_it_died_f
     }
 }
 
-/// One question as soon as the loss is noticed, and then the rhythm of polling: no callback can come, so none is
-/// waited for.
+/// One poll as soon as the loss is noticed, and then polls as usual: no callback can come, so the node waits for
+/// none.
 #[test]
 fn the_tasks_of_a_lost_node_are_polled_from_when_its_loss_is_noticed() {
     let world = world_with_callbacks();
@@ -126,7 +126,7 @@ fn the_tasks_of_a_lost_node_are_polled_from_when_its_loss_is_noticed() {
     assert!(matches!(third.reads(other.key()).phase, Phase::Solving { .. }));
 }
 
-/// A node that is back answers its callbacks again: they are waited for as before.
+/// A node that is back answers its callbacks again, so other nodes wait for callbacks as before.
 #[test]
 fn callbacks_are_waited_for_again_when_their_address_is_back() {
     let world = world_with_callbacks();
@@ -147,9 +147,8 @@ fn callbacks_are_waited_for_again_when_their_address_is_back() {
     assert!(earliest(&again.reads(caller.key())) >= world.moment(55_000), "it came after 60 s");
 }
 
-/// Two nodes behind one address: callbacks come to the one that is left. What may have been sent to the dead one is
-/// not known for as long as a load balancer may go on sending to it, and one question at the end of that time says
-/// which tasks were not solved in it.
+/// Two nodes behind one address: callbacks come to the node that is left. A load balancer may still send some to the
+/// dead node for a while. One poll at the end of that time shows which tasks were not solved in it.
 #[test]
 fn a_callback_to_an_address_that_a_dead_node_shared_is_dated_from_its_arrival() {
     let world = world_with_callbacks();
@@ -167,8 +166,7 @@ fn a_callback_to_an_address_that_a_dead_node_shared_is_dated_from_its_arrival() 
     assert!(earliest(&second.reads(caller.key())) >= world.moment(80_000), "{polled:?}");
 }
 
-/// A node that is left alone after two have died asks for the tasks of both, although it learned of one after the
-/// other.
+/// The last node, after two have died one after the other, polls the tasks of both.
 #[test]
 fn the_last_node_that_is_left_asks_for_the_tasks_of_all_others() {
     for seed in 1..=6 {

@@ -1,11 +1,11 @@
-//! Many who want the same thing at the same time.
+//! Many callers that want one thing at the same time.
 
 use crate::stories::provider::SubmitScript;
 use crate::stories::world::{turnstile, world, world_with, world_with_callbacks};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{FailCause, Fault, FaultClass, Origin, Phase, Policy, Refusal};
 
-/// Trap: check, then set: a herd of 50 pays 2 to 36 times. Every order of events that the seeds make is tried.
+/// Trap: check, then set. A herd of 50 pays 2 to 36 times. The seeds try many orders of events.
 #[test]
 fn a_herd_of_fifty_on_three_nodes_pays_once() {
     for seed in 0..20 {
@@ -42,7 +42,7 @@ fn joining_an_order_costs_one_call_to_the_store() {
     first.hangs_up();
 }
 
-/// Trap: a waiter that sleeps and looks. A hundred wait for a minute, and the store hears nothing of them.
+/// Trap: a waiter that polls. A hundred callers wait for a minute without a call to the store.
 #[test]
 fn a_hundred_waiters_wait_for_a_minute_and_never_look() {
     let world = world_with_callbacks();
@@ -61,8 +61,7 @@ fn a_hundred_waiters_wait_for_a_minute_and_never_look() {
     assert_eq!(world.store.truth().watching(), 0, "no watch is left behind");
 }
 
-/// Trap: a hundred waiters that read the store after every poll. A poll that finds nothing has no news for them, so it
-/// wakes none.
+/// Trap: a hundred waiters that read the store after every poll. A poll without a result wakes none of them.
 #[test]
 fn a_poll_that_finds_nothing_does_not_make_a_hundred_waiters_look() {
     let world = world();
@@ -75,7 +74,7 @@ fn a_poll_that_finds_nothing_does_not_make_a_hundred_waiters_look() {
     assert!(looks <= 2 * polls, "{looks} loads while one order was polled {polls} times in vain");
 }
 
-/// Trap: a waiter that waits for an owner who died.
+/// Trap: a waiter that waits for a node that died.
 #[test]
 fn a_waiter_gets_the_answer_from_another_node_when_the_one_that_submitted_is_dead() {
     let world = world();
@@ -92,7 +91,7 @@ fn a_waiter_gets_the_answer_from_another_node_when_the_one_that_submitted_is_dea
     assert_eq!(world.provider.submits("site").len(), 1);
 }
 
-/// Promise: a herd does not pay for the same refusal. Trap: a failed order remembered for ever.
+/// Promise: a herd does not pay for one rejection many times. Trap: a failed order that is remembered for ever.
 #[test]
 fn a_refusal_is_held_against_a_herd_for_a_while_and_then_forgotten() {
     let world = world();
@@ -118,8 +117,8 @@ fn a_refusal_is_held_against_a_herd_for_a_while_and_then_forgotten() {
     assert_eq!((usage.asked, usage.refused, usage.attempts), (22, 20, 2));
 }
 
-/// Promise: paid once. The store wrote the intent and its reply was lost: the node sees that it is its own, and
-/// submits once, without a doubt.
+/// Promise: paid once. The store wrote the intent and its reply was lost. The node recognises its own write and
+/// submits once, without doubt.
 #[test]
 fn a_lost_reply_to_the_commit_of_the_intent_is_recognised_as_our_own() {
     let world = world();
@@ -136,8 +135,8 @@ fn a_lost_reply_to_the_commit_of_the_intent_is_recognised_as_our_own() {
     assert_eq!((usage.attempts, usage.doubts, usage.possible_doubles, usage.paid), (1, 0, 0, 1));
 }
 
-/// Promise: paid once. The store made the order and its reply was lost: the caller learns that the order stands, and
-/// the order is made once.
+/// Promise: paid once. The store wrote the order and its reply was lost. The caller learns that the order exists, and
+/// it is created once.
 #[test]
 fn a_lost_reply_to_the_commit_of_a_placement_places_the_order_once() {
     let world = world();
@@ -151,7 +150,8 @@ fn a_lost_reply_to_the_commit_of_a_placement_places_the_order_once() {
     assert_eq!(world.usage().asked, 1);
 }
 
-/// Promise: no caller learns of an order that does not exist. With no store, a caller gets an error within seconds.
+/// Promise: no caller gets the id of an order that does not exist. Without a store, a caller gets an error within
+/// seconds.
 #[test]
 fn a_placement_without_a_store_is_refused_within_seconds_and_buys_nothing() {
     let world = world();

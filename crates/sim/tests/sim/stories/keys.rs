@@ -1,10 +1,10 @@
-//! Idempotency keys: the same key is the same order, for as long as its record lives.
+//! Idempotency keys: one key is one order, as long as its record exists.
 
 use crate::stories::provider::SubmitScript;
 use crate::stories::world::{turnstile, world};
 use quittance_lifecycle::{FaultClass, Origin, Refusal};
 
-/// Promise: the same key joins, also from another node, and pays once.
+/// Promise: a placement with a known key joins the order, also from another node, and pays once.
 #[test]
 fn the_same_key_joins_the_same_order() {
     let world = world();
@@ -20,7 +20,7 @@ fn the_same_key_joins_the_same_order() {
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// Promise: another key is another order, although all else is the same.
+/// Promise: another key is another order, even if all else is equal.
 #[test]
 fn another_key_is_another_order() {
     let world = world();
@@ -32,7 +32,7 @@ fn another_key_is_another_order() {
     assert_eq!(tokens, [Some("token-1".into()), Some("token-2".into())]);
 }
 
-/// Promise: the same key with other parameters is an error, never a silent mix-up, in every phase of the order.
+/// Promise: a known key with other parameters is an error in every phase of the order, never a silent mix-up.
 #[test]
 fn the_same_key_with_other_parameters_is_refused() {
     let world = world();
@@ -49,8 +49,8 @@ fn the_same_key_with_other_parameters_is_refused() {
     assert_eq!(world.usage().refused, 3);
 }
 
-/// Promise: a retry with the key gets the answer again while it is good, also after the window in which strangers
-/// share; and once it has expired it gets a clear word, and no second purchase.
+/// Promise: a retry with the key gets the answer again while it is good, also after the window for other callers.
+/// After its expiry the retry gets a clear error, and buys nothing.
 #[test]
 fn a_key_gets_its_answer_again_while_it_is_good_and_then_a_clear_error() {
     let world = world();
@@ -69,7 +69,7 @@ fn a_key_gets_its_answer_again_while_it_is_good_and_then_a_clear_error() {
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// Promise: failure is not cached, for a key neither: after the hold the same key starts a new life.
+/// Promise: a failure is not cached, also not for a key: after the hold, a placement with the key starts a new life.
 #[test]
 fn a_key_whose_order_was_refused_may_try_again_after_the_hold() {
     let world = world();

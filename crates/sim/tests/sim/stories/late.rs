@@ -1,4 +1,4 @@
-//! Late answers: whatever was paid for settles the order, revives it, goes to the stock, or is counted as waste.
+//! Late answers: a paid answer settles the order, revives it, goes to the stock, or is counted as waste.
 
 use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, recaptcha, turnstile, world_with_callbacks};
@@ -6,14 +6,14 @@ use quittance_engine::{CallbackOutcome, Outcome};
 use quittance_lifecycle::{CallbackResult, DeadCause, Origin, Phase};
 use std::time::Duration;
 
-/// When a turnstile doubt is waited out: 99 of 100 are there after 90 s, and a little.
+/// How long an attempt for turnstile stays in doubt: 99 of 100 answers come within 90 s, plus a reserve.
 const DOUBT_S: u64 = 100;
 
 fn call(node: &StoryNode, address: &str, text: &str) -> CallbackOutcome {
     node.hears(address, CallbackResult::Answered(token(text))).expect("safe")
 }
 
-/// An order whose first attempt was in doubt and waited out, and whose second has been taken.
+/// An order whose first attempt was in doubt until the wait ended, and whose second attempt was accepted.
 fn twice_submitted(world: &StoryWorld, node: &StoryNode) -> StoryCaller {
     world.provider.on_submit("site", &[SubmitScript::FallsSilent(1_000)]);
     let caller = node.asks(turnstile("site"));
@@ -56,7 +56,7 @@ fn a_late_answer_to_a_solved_order_goes_to_the_stock_and_an_exclusive_order_gets
     assert_eq!(usage.cost_micros, 2 * 2_990);
 }
 
-/// Promise: what trails behind a settled order is polled, since it is paid for, and goes to the stock.
+/// Promise: a paid task that trails a settled order is polled, and its answer goes to the stock.
 #[test]
 fn a_task_that_trails_behind_a_settled_order_is_polled_and_stocked() {
     let world = world_with_callbacks();
@@ -71,7 +71,7 @@ fn a_task_that_trails_behind_a_settled_order_is_polled_and_stocked() {
     assert_eq!(world.provider.taken(), 2);
 }
 
-/// Promise: an answer revives a dead letter, and a caller that asks again gets it without paying.
+/// Promise: an answer revives a dead letter, and a caller that places the order again gets it without paying.
 #[test]
 fn a_late_answer_revives_a_dead_letter() {
     let world = world_with_callbacks();
@@ -87,7 +87,7 @@ fn a_late_answer_revives_a_dead_letter() {
     assert_eq!((usage.dead, usage.revived, usage.late, usage.paid), (1, 1, 1, 1));
 }
 
-/// Promise: late and too old is surplus, counted with its cost, and handed to no caller.
+/// Promise: an answer that is late and too old is surplus: it is counted with its cost, and handed to no caller.
 #[test]
 fn a_late_answer_that_is_too_old_is_counted_as_waste_with_its_cost() {
     let world = world_with_callbacks();
@@ -111,7 +111,7 @@ fn a_late_answer_that_is_too_old_is_counted_as_waste_with_its_cost() {
     assert_eq!((usage.paid, usage.cost_micros), (2, 2 * 2_990));
 }
 
-/// Promise: an order that failed has returned that to its callers; what comes after all stands for the next caller.
+/// Promise: callers of a failed order got the failure. An answer that comes later serves the next caller.
 #[test]
 fn a_late_answer_to_a_failed_order_serves_the_next_caller() {
     let world = world_with_callbacks();

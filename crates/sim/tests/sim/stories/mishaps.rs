@@ -1,4 +1,4 @@
-//! One bad apple: whatever one order meets, the others do not notice.
+//! A fault of one order does not affect other orders.
 
 use crate::stories::provider::{PollScript, SubmitScript};
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
@@ -6,7 +6,7 @@ use quittance_lifecycle::{Origin, Phase};
 use quittance_ports::MemorySpill;
 use std::sync::Arc;
 
-/// Five orders beside the one with a fault.
+/// Five orders in addition to the one with a fault.
 fn bystanders(world: &StoryWorld, node: &StoryNode) -> Vec<crate::stories::world::StoryCaller> {
     (0..5)
         .map(|n| {
@@ -17,7 +17,7 @@ fn bystanders(world: &StoryWorld, node: &StoryNode) -> Vec<crate::stories::world
         .collect()
 }
 
-/// Trap: one hanging poll that ends the poller for all orders.
+/// Trap: one hanging poll stops the poller for all orders.
 #[test]
 fn a_hanging_poll_holds_up_only_its_own_order() {
     let world = world();
@@ -33,8 +33,8 @@ fn a_hanging_poll_holds_up_only_its_own_order() {
     assert_eq!(world.usage().paid, 6);
 }
 
-/// Promise: politely. A poll that hangs is given up after `poll_wait`; until then the same task is not polled again.
-/// Otherwise a slow provider would be polled ever more often, and the hanging calls would use up all slots.
+/// Promise: no poll storms. A poll that hangs is given up after `poll_wait`, and until then its task is not polled
+/// again. Otherwise a slow provider would be polled more and more often, and hanging calls would use up all slots.
 #[test]
 fn a_task_is_not_polled_again_while_a_poll_is_still_open() {
     let world = world();
@@ -50,7 +50,7 @@ fn a_task_is_not_polled_again_while_a_poll_is_still_open() {
     assert!(close.is_empty(), "polled at {polls_made:?}, although each poll was open for {POLL_WAIT_MS} ms");
 }
 
-/// Trap: one exception that ends the poller for all orders.
+/// Trap: one exception stops the poller for all orders.
 #[test]
 fn a_panicking_poll_is_counted_and_harms_no_other_order() {
     let world = world();
@@ -67,7 +67,8 @@ fn a_panicking_poll_is_counted_and_harms_no_other_order() {
     assert_eq!(world.provider.submits("broken").len(), 1, "the task was there all along");
 }
 
-/// Trap: as above, in a submit. It is not known how far it came, so it is a doubt and not a no.
+/// Trap: one exception in a submit. It is not known how far the submit came, so the attempt is in doubt and not
+/// rejected.
 #[test]
 fn a_panicking_submit_is_a_doubt_of_its_own_order_only() {
     let world = world();
@@ -86,7 +87,7 @@ fn a_panicking_submit_is_a_doubt_of_its_own_order_only() {
     assert_eq!((usage.doubts, usage.possible_doubles), (1, 1));
 }
 
-/// Trap: one malformed answer. Its parts have ids that were not polled, or the same id twice.
+/// Trap: one malformed reply. Its parts have ids that were not polled, or one id twice.
 #[test]
 fn a_garbled_reply_to_a_poll_settles_nothing_and_the_task_is_polled_again() {
     let world = world();
@@ -103,7 +104,7 @@ fn a_garbled_reply_to_a_poll_settles_nothing_and_the_task_is_polled_again() {
     assert_eq!(world.usage().paid, 1);
 }
 
-/// Trap: a batched poll whose answer has fewer parts than ids.
+/// Trap: a batched poll whose reply has fewer parts than ids.
 #[test]
 fn a_batched_reply_with_too_few_parts_gives_each_task_its_own_part_or_none() {
     let world = world();
@@ -146,8 +147,8 @@ fn one_slow_submit_blocks_neither_other_orders_nor_callers_that_join_its_own() {
     assert_eq!(world.provider.submits("slow").len(), 1);
 }
 
-/// Promise: unknown is not no. A submit that never returns is given up after `submit_wait`, and what came of
-/// the others in the meantime is none of its business.
+/// Promise: in doubt does not mean rejected. A submit that never returns is given up after `submit_wait`, and does
+/// not affect other submits.
 #[test]
 fn a_submit_that_hangs_for_ever_becomes_a_doubt_after_thirty_seconds() {
     let world = world();
@@ -164,8 +165,8 @@ fn a_submit_that_hangs_for_ever_becomes_a_doubt_after_thirty_seconds() {
     assert_eq!(world.usage().doubts, 1);
 }
 
-/// Promise: a limit on everything, and no spinning at it. With one submit at a time and space for two orders in
-/// memory, the rest wait in the store, and the worker waits too.
+/// Promise: everything has a limit, and the worker does not spin at it. With one submit at a time and space for two
+/// orders in memory, the rest wait in the store, and the worker waits, too.
 #[test]
 fn more_orders_than_fit_in_memory_wait_in_the_store_and_the_worker_does_not_spin() {
     let world = world();
@@ -182,8 +183,8 @@ fn more_orders_than_fit_in_memory_wait_in_the_store_and_the_worker_does_not_spin
     assert!(sites.iter().all(|site| world.provider.submits(site).len() == 1));
 }
 
-/// Trap: one hanging poll that ends the poller for all orders. With one poll at a time, it is given up after
-/// `poll_wait`, and the others have their turn.
+/// Trap: one hanging poll stops the poller for all orders. With one poll at a time, it is given up after `poll_wait`,
+/// and other polls get their turn.
 #[test]
 fn a_hanging_poll_gives_its_place_up_to_the_others() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Pools: a standing instruction is carried out by one of the nodes, once, and costs nothing without demand.
+//! Pools: one of the nodes carries out each pool, once, and a pool without demand costs nothing.
 
 use crate::stories::provider::SubmitScript;
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world, world_with_callbacks};
@@ -72,8 +72,7 @@ fn a_pool_is_filled_served_from_and_refilled() {
     assert_eq!((level.size, level.fresh, level.on_their_way), (3, 3, 0));
 }
 
-/// Trap: buys twice its size when two refillers run. Three nodes that do not know of each other think that it is
-/// theirs.
+/// Trap: a pool buys twice its size because two nodes refill it. Here three nodes do not know of each other.
 #[test]
 fn three_refillers_buy_what_one_would() {
     for seed in 0..10 {
@@ -92,7 +91,7 @@ fn three_refillers_buy_what_one_would() {
     }
 }
 
-/// Trap: never refills after one reset. A node that announced a refill and died leaves no place stuck.
+/// Trap: a pool that never refills after one reset. A node that announced a refill and died leaves no place blocked.
 #[test]
 fn a_refiller_that_dies_between_announcing_and_placing_leaves_no_place_stuck() {
     for delay in (0..2000).step_by(100) {
@@ -163,7 +162,7 @@ fn a_pool_of_a_fixed_size_rests_until_an_order_comes_or_it_is_set_again() {
     assert_eq!(on_stock(&world), 2, "an order has come");
 }
 
-/// Trap: a permanent error retried until the budget is gone.
+/// Trap: a permanent error that is retried until the budget is used up.
 #[test]
 fn a_pool_whose_refills_come_to_nothing_rests() {
     let world = world();
@@ -189,7 +188,7 @@ fn priced_node(world: &StoryWorld) -> StoryNode {
     world.node_with(spill, |settings| _ = settings.prices.insert("turnstile".into(), Money(2_990)))
 }
 
-/// Answers every task that was submitted and not yet called back for, as providers do: without a price.
+/// Calls back for every submitted task without an answer, as providers do: without a price.
 fn call_back(world: &StoryWorld, node: &StoryNode, called_back: &mut usize) {
     let submits = world.provider.submits("site");
     for submit in &submits[*called_back..] {
@@ -203,7 +202,7 @@ fn call_back(world: &StoryWorld, node: &StoryNode, called_back: &mut usize) {
     }
 }
 
-/// Promise: a budget holds where answers come by callback, which says no price. The price list counts for them.
+/// Promise: a budget holds if answers come by callback, which contains no price. Then the price list counts.
 #[test]
 fn a_budget_for_two_answers_buys_two_where_callbacks_say_no_price() {
     let world = world_with_callbacks();
@@ -225,7 +224,7 @@ fn a_budget_for_two_answers_buys_two_where_callbacks_say_no_price() {
     assert_eq!(world.usage().unpriced, 0, "every answer has the price of the list");
 }
 
-/// Promise: what is not known is not zero. A budget that meets a price that is not known buys nothing, and says why.
+/// Promise: unknown is not zero. A pool with a budget and an unknown price buys nothing, and reports why.
 #[test]
 fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
     let world = world_with_callbacks();
@@ -266,7 +265,7 @@ fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
     assert!(document(&priced).spent.refills > 0, "another hour has a budget of its own");
 }
 
-/// Promise: an answer that its provider says is free costs 0, and that is not the same as a price that is not known.
+/// Promise: a free answer costs 0, which is not an unknown price.
 #[test]
 fn a_free_answer_costs_nothing_and_a_budget_does_not_stop_for_it() {
     let world = world();
@@ -317,7 +316,7 @@ fn a_pool_keeps_to_its_budget_and_its_hours_and_can_be_switched_off() {
     assert!(world.provider.taken() <= taken + 1);
 }
 
-/// A refill is an order like any other: it obeys what the operator allows, and a pool for what needs no stock is
+/// A refill is an order like any other: it must be allowed by the operator. A pool for a kind that needs no stock is
 /// refused.
 #[test]
 fn what_no_order_may_be_placed_for_no_pool_can_be_kept_for() {
@@ -343,7 +342,7 @@ fn what_no_order_may_be_placed_for_no_pool_can_be_kept_for() {
     assert_eq!(world.provider.taken(), 0);
 }
 
-/// Promise: no answer's life is changed by its neighbour's, and nothing leaves with less than it needs.
+/// Promise: answers do not change each other's life, and none is handed out with less life than needed.
 #[test]
 fn what_expires_is_replaced_in_time_and_never_handed_out() {
     let world = world();
@@ -368,8 +367,8 @@ fn what_expires_is_replaced_in_time_and_never_handed_out() {
     assert!(world.usage().wasted > 0, "what was not taken is in the usage as waste");
 }
 
-/// Trap: demand that never was. An order that waits for the account to be fixed is one order, however often it is
-/// looked at.
+/// Trap: demand that never was. An order that waits for a fixed account counts as one order, however often it is
+/// checked.
 #[test]
 fn an_order_that_waits_is_missed_once() {
     let world = world();
@@ -387,7 +386,7 @@ fn an_order_that_waits_is_missed_once() {
     assert_eq!(missed, 3);
 }
 
-/// Trap: a pool that buys without demand each time that it is started.
+/// Trap: a pool that buys without demand each time that its node starts.
 #[test]
 fn a_fixed_size_without_demand_is_given_up_and_stays_so_after_a_restart() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Webhooks, as the story has them: each accepts its call, refuses it, or hangs.
+//! Scripted webhooks: each accepts its call, refuses it, or hangs.
 
 use crate::stories::world::since_start;
 use async_trait::async_trait;
@@ -22,7 +22,7 @@ struct WebhookNotes {
     calls: Vec<(u64, String, &'static str)>,
 }
 
-/// A handle; its clones are the same post.
+/// The webhooks of a test. Clones of a handle share them.
 #[derive(Clone)]
 pub(crate) struct StoryWebhooks {
     executor: Executor,
@@ -38,12 +38,12 @@ impl StoryWebhooks {
         self.notes.lock().expect("nothing panics while it holds the notes")
     }
 
-    /// What becomes of the next calls to this address; after that they are taken.
+    /// Sets the outcomes of the next calls to this address. After those, it accepts calls.
     pub(crate) fn on_call(&self, url: &str, takings: &[WebhookScript]) {
         self.notes().takings.entry(url.into()).or_default().extend(takings);
     }
 
-    /// Every call: when, to whom, and in which phase the order was.
+    /// Every call: when, to which address, and in which phase the order was.
     pub(crate) fn calls(&self) -> Vec<(u64, String, &'static str)> {
         self.notes().calls.clone()
     }

@@ -1,4 +1,4 @@
-//! A provider that does what the story says, and writes down every request.
+//! A scripted provider that records every request.
 
 use crate::stories::world::since_start;
 use async_trait::async_trait;
@@ -12,27 +12,27 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What one answer costs, in millionths.
+/// The price of one answer, in millionths.
 pub(crate) const PRICE: u64 = 2_990;
 
-/// What becomes of one submit.
+/// The outcome of one submit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SubmitScript {
-    /// Taken, and the reply comes after so many milliseconds.
+    /// The provider takes the task, and the reply comes after this many milliseconds.
     Takes(u64),
-    /// Taken, and then silence: our side of the wire gives up after so many milliseconds.
+    /// The provider takes the task and does not reply. Our side gives up after this many milliseconds.
     FallsSilent(u64),
-    /// Not taken, and a gateway before the provider says so with a page of its own (HTTP 502), so that it stays in
-    /// doubt.
+    /// The provider does not take the task, and a gateway before it replies with a page of its own (HTTP 502), so the
+    /// attempt is in doubt.
     BadGateway,
-    /// Taken, and the connection stays open without a reply.
+    /// The provider takes the task, and the connection stays open without a reply.
     Hangs,
     Answers(&'static str),
     Refuses(FaultClass, &'static str),
     Panics,
 }
 
-/// What becomes of one task in one poll.
+/// The outcome for one task in one poll.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PollScript {
     Hangs,
@@ -46,15 +46,15 @@ pub(crate) enum PollScript {
     Faults(FaultClass, &'static str),
 }
 
-/// One submit, as the provider saw it.
+/// One submit, as the provider received it.
 #[derive(Clone, Debug)]
 pub(crate) struct Submit {
-    /// Milliseconds since the story began.
+    /// Milliseconds since the test began.
     pub(crate) at: u64,
     pub(crate) site: String,
     pub(crate) attempt: u32,
     pub(crate) callback: Option<String>,
-    /// The task that was made of it, if it was taken.
+    /// The id of the task; `None` if the provider did not take it.
     pub(crate) task: Option<String>,
 }
 
@@ -74,18 +74,18 @@ struct ProviderNotes {
     reports: Vec<(String, bool)>,
     report_replies: VecDeque<ReportOutcome>,
     batch_max: usize,
-    /// How long a poll is under way.
+    /// How long a poll takes.
     poll_ms: u64,
 }
 
-/// A handle; its clones are the same provider.
+/// The scripted provider. Clones of a handle share it.
 #[derive(Clone)]
 pub(crate) struct StoryScript {
     executor: Executor,
     notes: Arc<Mutex<ProviderNotes>>,
 }
 
-/// An answer with this text, as a provider hands it over that does not say when it was solved.
+/// An answer with this text, from a provider that does not report when it was solved.
 pub(crate) fn token(text: &str) -> ProviderAnswer {
     ProviderAnswer { payload: Payload::text(text), took_at_least: None, cost: Some(Money(PRICE)) }
 }
@@ -108,27 +108,27 @@ impl StoryScript {
         self.notes.lock().expect("nothing panics while it holds the notes")
     }
 
-    /// What becomes of the next submits for a site; after that it takes everything at once.
+    /// Sets the outcomes of the next submits for a site. After those, the provider takes every submit at once.
     pub(crate) fn on_submit(&self, site: &str, replies: &[SubmitScript]) {
         self.notes().replies.entry(site.into()).or_default().extend(replies);
     }
 
-    /// From here on it takes every submit for a site.
+    /// From now on the provider takes every submit for this site.
     pub(crate) fn takes_again(&self, site: &str) {
         self.notes().replies.remove(site);
     }
 
-    /// What becomes of the next polls for a site's tasks; after that it tells the truth.
+    /// Sets the outcomes of the next polls for a site's tasks. After those, polls get the true state.
     pub(crate) fn on_poll(&self, site: &str, words: &[PollScript]) {
         self.notes().words.entry(site.into()).or_default().extend(words);
     }
 
-    /// Tasks for this site are solved so long after they were taken; others never are.
+    /// Sets how long after their submit the tasks for this site are solved. Without this they are never solved.
     pub(crate) fn solves(&self, site: &str, seconds: u64) {
         self.notes().solve_ms.insert(site.into(), seconds * 1000);
     }
 
-    /// Every poll is under way for so many milliseconds.
+    /// Sets how long every poll takes.
     pub(crate) fn takes_its_time(&self, poll_ms: u64) {
         self.notes().poll_ms = poll_ms;
     }
@@ -167,17 +167,17 @@ impl StoryScript {
         self.notes().polls.clone()
     }
 
-    /// What becomes of the next reports; after that they are taken.
+    /// Sets the outcomes of the next reports. After those, the provider accepts reports.
     pub(crate) fn on_report(&self, replies: &[ReportOutcome]) {
         self.notes().report_replies.extend(replies.iter().cloned());
     }
 
-    /// The script for reports ends here.
+    /// Ends the script for reports.
     pub(crate) fn forget_reports(&self) {
         self.notes().report_replies.clear();
     }
 
-    /// Every report: of which task, and whether it was good.
+    /// Every report: for which task, and whether its answer was good.
     pub(crate) fn reports(&self) -> Vec<(String, bool)> {
         self.notes().reports.clone()
     }
@@ -199,7 +199,7 @@ impl StoryScript {
         (reply, task)
     }
 
-    /// What there is to say about a task: what the story says, or else the truth.
+    /// The state of a task: the scripted one, or else the true one.
     fn state(&self, task: &str) -> Result<PollOutcome, PollScript> {
         let now = since_start(self.executor.now());
         let mut notes = self.notes();

@@ -1,4 +1,4 @@
-//! What is tried again, how often, and what is not.
+//! Which faults are retried, how often, and which are not.
 
 use crate::stories::provider::{PollScript, SubmitScript};
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world, world_with};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const OFF: SubmitScript = SubmitScript::Refuses(FaultClass::Unreachable, "connection refused");
 
-/// Trap: a retry that goes through the submit again starts counting at zero, and a limit of 3 makes 487 submits.
+/// Trap: a retry through the submit that begins counting at zero, so a limit of 3 makes 487 submits.
 #[test]
 fn a_retry_limit_of_three_means_at_most_four_submits() {
     let world = world_with(Policy::DEFAULT.with_preset(Preset::Standard), 1);
@@ -32,7 +32,8 @@ fn a_retry_limit_of_three_means_at_most_four_submits() {
     assert_eq!(world.usage(), expected);
 }
 
-/// Promise: retry counts survive restarts. The node dies after every single submit, and another goes on counting.
+/// Promise: retry counts survive restarts. The node dies after every single submit, and another node continues to
+/// count.
 #[test]
 fn a_retry_limit_holds_although_the_node_dies_between_the_retries() {
     let world = world_with(Policy::DEFAULT.with_preset(Preset::Standard), 1);
@@ -57,7 +58,7 @@ fn wait_for_submits(world: &StoryWorld, count: usize) {
 }
 
 /// Trap: a retry that sleeps in the loop, so that twenty good orders wait 49 s behind failing ones. Here there is
-/// one submit at a time, which makes it as easy as can be to stand in the way.
+/// only one submit at a time, which is the hardest case.
 #[test]
 fn twenty_good_orders_do_not_wait_behind_failing_ones() {
     let world = world();
@@ -111,7 +112,7 @@ fn is_on_timeline(node: &StoryNode, key: Key, event: &TimelineEvent) -> bool {
     node.reads(key).timeline.entries.iter().any(|entry| entry.event == *event)
 }
 
-/// Trap: a permanent code hidden behind a human text and retried 199 times.
+/// Trap: a permanent code, hidden behind a text for people and retried 199 times.
 #[test]
 fn a_permanent_code_is_never_retried_and_the_caller_gets_it() {
     let world = world();
@@ -128,7 +129,8 @@ fn a_permanent_code_is_never_retried_and_the_caller_gets_it() {
     assert_eq!(world.usage(), Counters { asked: 1, attempts: 1, failed: 1, ..Counters::default() });
 }
 
-/// Trap: as above, in the reply to a poll: the task is paid for and gone, and asking again would change nothing.
+/// Trap: a permanent code in the reply to a poll that is retried. The task is paid for and gone, so another poll
+/// would change nothing.
 #[test]
 fn a_permanent_code_in_a_poll_ends_the_order_with_that_code() {
     let world = world();
@@ -182,7 +184,7 @@ fn what_cannot_be_solved_is_bought_three_times_and_then_is_a_dead_letter() {
     assert_eq!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::Spent(fault))));
 }
 
-/// Promise: an unlisted code is tried twice more, politely, and its raw text is kept for an operator.
+/// Promise: an unlisted code is retried twice, with pauses, and its raw text is kept for an operator.
 #[test]
 fn an_unlisted_code_is_retried_twice_and_kept() {
     let world = world();

@@ -1,4 +1,4 @@
-//! What a review found: each was a fault of ours, and stays fixed.
+//! Regressions: mistakes that a review found in our code.
 
 use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{StoryNode, turnstile, world, world_with, world_with_callbacks};
@@ -13,7 +13,7 @@ fn cancel(node: &StoryNode, key: Key) {
     node.does(async move { engine.cancel(&key).await }).expect("the store is there");
 }
 
-/// To learn from when we polled, rather than from when it was solved, makes polls ever later.
+/// If the solve time were learned from the poll and not from the solve, polls would come later and later.
 #[test]
 fn polls_do_not_drift_because_one_was_late() {
     let world = world();
@@ -56,7 +56,7 @@ fn the_fallback_poll_does_not_come_later_and_later() {
     assert!(answered_after.last() <= answered_after.first(), "{answered_after:?}");
 }
 
-/// Trap: one broken record that stops all the others, here with no room left to set it aside.
+/// Trap: one broken record that stops all others, here with no space left to set it aside.
 #[test]
 fn a_full_spill_with_an_unreadable_record_at_its_head_is_replayed_all_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -89,7 +89,7 @@ fn a_full_spill_with_an_unreadable_record_at_its_head_is_replayed_all_the_same()
     assert!(spill.waiting().expect("readable").is_empty());
 }
 
-/// Promise: never lost. To buy instead would leave a paid answer with a claimant who never comes.
+/// Promise: never lost. Buying instead would leave a paid answer with a claimant that never comes.
 #[test]
 fn a_claim_on_the_stock_whose_reply_was_lost_is_completed() {
     let world = world_with_callbacks();
@@ -112,7 +112,7 @@ fn a_claim_on_the_stock_whose_reply_was_lost_is_completed() {
     assert_eq!(world.provider.taken(), 1, "nothing was bought beside it");
 }
 
-/// Promise: what is on the stock is used, also behind answers that have too little life left.
+/// Promise: an answer in stock is used, also behind answers with too little life left.
 #[test]
 fn answers_that_are_nearly_expired_do_not_hide_a_fresh_one() {
     let world = world_with(Policy { callbacks: true, ..Policy::DEFAULT }, 1);
@@ -139,7 +139,7 @@ fn answers_that_are_nearly_expired_do_not_hide_a_fresh_one() {
     assert_eq!(world.provider.taken(), 9);
 }
 
-/// Promise: in plain sight. What was counted while the store was away is counted when it is back.
+/// Promise: in plain sight. Counters from a time when the store was away are written when it is back.
 #[test]
 fn joins_are_counted_although_the_store_was_away_when_they_were_to_be_written() {
     let world = world();
@@ -157,7 +157,7 @@ fn joins_are_counted_although_the_store_was_away_when_they_were_to_be_written() 
     assert_eq!((world.usage().asked, world.usage().cached), (11, 10));
 }
 
-/// Promise: never lost. What a poll brings is as dear as what a callback brings.
+/// Promise: never lost. The answer of a poll is worth as much as that of a callback.
 #[test]
 fn an_answer_that_a_poll_brings_while_the_store_is_away_is_spilled() {
     let world = world();
@@ -178,8 +178,8 @@ fn an_answer_that_a_poll_brings_while_the_store_is_away_is_spilled() {
     assert_eq!(world.provider.polls().len(), 1, "no second poll was needed");
 }
 
-/// Promise: paid once. The callback came while no node could write, and the doubt ends just as writing is possible
-/// again.
+/// Promise: paid once. The callback came while no node could write, and the wait in doubt ends just as writes are
+/// possible again.
 #[test]
 fn a_doubt_that_ends_as_the_store_comes_back_waits_for_what_was_kept_meanwhile() {
     for early_ms in (0..2500).step_by(100) {

@@ -1,4 +1,4 @@
-//! What came in is safe before the provider hears "200": in the store, or else in the spill.
+//! An event is safe before the provider gets its "200": in the store, or else in the spill.
 
 use crate::stories::provider::{Submit, SubmitScript, token};
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world_with_callbacks};
@@ -13,14 +13,14 @@ fn answered(text: &str) -> CallbackResult {
     CallbackResult::Answered(token(text))
 }
 
-/// One order, taken by the provider, and the submit that the provider saw.
+/// One order, taken by the provider, and the submit that the provider received.
 fn solving(world: &StoryWorld, node: &StoryNode, site: &str) -> (Key, Submit) {
     let key = node.asks(turnstile(site)).key();
     assert!(matches!(node.reads(key).phase, Phase::Solving { .. }));
     (key, world.provider.last_submit(site))
 }
 
-/// Trap: the 200 sent before the result was safe. The node is killed at the very moment of the acknowledgement.
+/// Trap: the 200 is sent before the result is safe. The node is killed at the moment of the acknowledgement.
 #[test]
 fn the_answer_is_there_although_the_node_dies_right_at_the_acknowledgement() {
     let world = world_with_callbacks();
@@ -36,7 +36,7 @@ fn the_answer_is_there_although_the_node_dies_right_at_the_acknowledgement() {
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// A callback comes while the store is away; the node dies with it; its successor finds the answer in the spill.
+/// A callback comes while the store is away, and the node dies. Its successor finds the answer in the spill.
 fn spilled_and_replayed(open: impl Fn() -> Arc<dyn Spill>) {
     let world = world_with_callbacks();
     let node = world.node_on(open());
@@ -75,8 +75,8 @@ fn a_callback_survives_the_death_of_its_node_in_a_real_spill_file() {
     spilled_and_replayed(|| Arc::new(SpillFile::open(&path, 1 << 20).expect("the spill can be opened")));
 }
 
-/// A node that was started on the wrong store, or before all orders had been moved to it, knows nothing of what its
-/// spill is about. It keeps it for the store that does.
+/// A node was started on the wrong store, or before all orders had been moved to it. It knows nothing of the orders
+/// in its spill, and keeps the spill for the right store.
 #[test]
 fn what_came_in_for_an_order_that_this_store_does_not_know_is_kept_for_one_that_does() {
     let (right, wrong) = (world_with_callbacks(), world_with_callbacks());
@@ -133,8 +133,8 @@ impl Spill for BrokenSpill {
     }
 }
 
-/// Promise: a "200" can be relied on. With neither a store nor a spill there is none, and the provider's next try
-/// finds everything as it was.
+/// Promise: a "200" can be relied on. With neither a store nor a spill there is no "200", and the provider's next try
+/// finds everything unchanged.
 #[test]
 fn with_neither_store_nor_spill_the_callback_is_not_acknowledged() {
     let world = world_with_callbacks();
@@ -148,7 +148,7 @@ fn with_neither_store_nor_spill_the_callback_is_not_acknowledged() {
     assert!(matches!(node.reads(key).phase, Phase::Solved { .. }));
 }
 
-/// Trap: one broken file that stops all the others from being replayed.
+/// Trap: one broken file that stops the replay of all others.
 #[test]
 fn one_record_that_cannot_be_read_does_not_stop_the_replay_of_the_others() {
     let world = world_with_callbacks();
@@ -180,7 +180,8 @@ fn one_record_that_cannot_be_read_does_not_stop_the_replay_of_the_others() {
     assert!(spill.waiting().expect("readable").is_empty());
 }
 
-/// Promise: as above, when the store can be read and not written: a full disk, or a replica not yet promoted.
+/// Promise: the 200 is sent only after the result is durable, also if the store can be read but not written: a full
+/// disk, or a replica that is not promoted yet.
 #[test]
 fn a_callback_while_the_store_takes_no_writes_is_spilled_within_seconds() {
     let world = world_with_callbacks();
@@ -200,7 +201,7 @@ fn a_callback_while_the_store_takes_no_writes_is_spilled_within_seconds() {
     assert!(matches!(node.reads(key).phase, Phase::Solved { .. }));
 }
 
-/// Promise: never lost. The provider took the task, and its reply came while the store was away: the task's id is
+/// Promise: never lost. The provider took the task, and its reply came while the store was away. The task's id is
 /// spilled, and after the restart the same task is polled, and paid for once.
 #[test]
 fn the_reply_to_a_submit_is_spilled_too_while_the_store_is_away() {

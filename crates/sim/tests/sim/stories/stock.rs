@@ -1,5 +1,5 @@
-//! The stock serves all callers: those that share, those with a key of their own, and those that want nothing from it
-//! are left alone. And what sites refuse late in an answer's life is learned from.
+//! The stock serves callers that share and callers with a key of their own, but not callers that want nothing from
+//! it. Answers that sites refuse late in their life lower the trusted life.
 
 use crate::stories::world::{StoryNode, StoryWorld, turnstile, world};
 use quittance_engine::{ApplyOutcome, Outcome};
@@ -17,7 +17,7 @@ fn report(node: &StoryNode, key: Key, is_good: bool) -> ApplyOutcome {
     node.does(async move { engine.report(&key, is_good).await }).expect("the store is there")
 }
 
-/// A caller placed an exclusive order, and then did not want it: it stands in the stock.
+/// An exclusive order that its caller cancelled, so its answer is in stock.
 fn stocked(world: &StoryWorld, node: &StoryNode) -> Key {
     world.provider.solves("site", 3);
     let caller = node.asks(turnstile("site").exclusive());
@@ -28,7 +28,7 @@ fn stocked(world: &StoryWorld, node: &StoryNode) -> Key {
     caller.key()
 }
 
-/// Promise: the same order asking again gets the same answer, also when it came from the stock.
+/// Promise: a repeat of an order gets the same answer, also if it came from stock.
 #[test]
 fn a_caller_with_a_key_is_served_from_the_stock_and_gets_the_same_again() {
     let world = world();
@@ -50,7 +50,7 @@ fn a_caller_with_a_key_is_served_from_the_stock_and_gets_the_same_again() {
     assert!(usage.saved_ms > 0 && usage.stock_age_ms >= 15_000, "{usage:?}");
 }
 
-/// Promise: never wasted. A surplus answer serves the next caller, though it would share it with others.
+/// Promise: never wasted. A surplus answer serves the next caller, even if it would share an answer.
 #[test]
 fn a_shared_order_is_served_from_the_stock_before_anything_is_bought() {
     let world = world();
@@ -65,8 +65,8 @@ fn a_shared_order_is_served_from_the_stock_before_anything_is_bought() {
     assert_eq!((world.usage().from_stock, world.usage().joined + world.usage().cached), (1, 2));
 }
 
-/// Promise: never wasted, and the usage says what was. An answer that an order got from the stock is waste if no
-/// caller comes for it, once, and is no waste if one does.
+/// Promise: never wasted, and the usage shows waste. An answer that an order got from stock counts as waste once if
+/// no caller fetches it, and not at all if one does.
 #[test]
 fn an_answer_that_an_order_got_from_the_stock_is_waste_once_or_not_at_all() {
     let used = world();
@@ -107,7 +107,8 @@ fn a_caller_that_wants_nothing_from_the_stock_buys() {
     assert!(node.reads(key).list_stock().is_some(), "it still stands there");
 }
 
-/// Promise: never lost. The stock gave it, the node died before it could say so: the order finds it again.
+/// Promise: never lost. The stock gave an answer, and the node died before it replied: the order finds the answer
+/// again.
 #[test]
 fn a_node_that_dies_with_an_answer_from_the_stock_in_hand_loses_nothing() {
     let world = world();
@@ -129,8 +130,8 @@ fn a_node_that_dies_with_an_answer_from_the_stock_in_hand_loses_nothing() {
     assert_eq!(taken, 2, "the order, and what it took");
 }
 
-/// Promise: one round trip. A caller that shares with no other is served in one call to the store; that the answer has
-/// reached it is written down afterwards.
+/// Promise: one round trip. A caller that does not share is served in one call to the store. That the answer has
+/// reached it is written afterwards.
 #[test]
 fn an_order_served_from_the_stock_costs_one_call() {
     let world = world();
@@ -151,7 +152,7 @@ fn an_order_served_from_the_stock_costs_one_call() {
     assert_eq!(caller.answered_at(), caller.placed_at(), "it waited for nothing but the take");
 }
 
-/// Promise: what sites refuse late in life is trusted for less, and what was there keeps its own expiry.
+/// Promise: refusals late in an answer's life lower the trusted life, and answers that exist keep their own expiry.
 #[test]
 fn refusals_late_in_life_lower_what_is_trusted_and_early_ones_do_not() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Exclusive orders, cancelled ones, and the stock between them: one answer goes to one.
+//! Exclusive orders, cancelled orders, and the stock between them: one answer goes to one order.
 
 use crate::stories::provider::token;
 use crate::stories::world::{StoryCaller, StoryNode, StoryWorld, turnstile, world, world_with};
@@ -12,7 +12,7 @@ fn cancel(node: &StoryNode, key: Key) -> ApplyOutcome {
     node.does(async move { engine.cancel(&key).await }).expect("the store is there")
 }
 
-/// Puts one answer into the stock of a site: a caller ordered it, and then did not want it any more.
+/// Puts one answer into the stock of a site: a caller ordered it, and then cancelled.
 fn stocked(world: &StoryWorld, node: &StoryNode, site: &str) {
     let caller = node.asks(turnstile(site).exclusive());
     cancel(node, caller.key());
@@ -27,7 +27,7 @@ fn with_callbacks(seed: u64) -> StoryWorld {
     world_with(Policy { callbacks: true, ..Policy::DEFAULT }, seed)
 }
 
-/// Trap: one token given to 23 callers. Exclusive: each placement gets an answer of its own.
+/// Trap: one token given to 23 callers. With `exclusive`, each placement gets an answer of its own.
 #[test]
 fn exclusive_placements_get_an_answer_each() {
     let world = world();
@@ -41,7 +41,7 @@ fn exclusive_placements_get_an_answer_each() {
     assert_eq!(world.usage().joined, 0);
 }
 
-/// Trap: check, then take. Two nodes see the same answer on the stock at the same instant: it goes to one.
+/// Trap: check, then take. Two nodes see one answer in stock at the same instant: it goes to one.
 #[test]
 fn a_stocked_answer_goes_to_one_although_two_nodes_claim_it_at_the_same_instant() {
     for seed in 0..20 {
@@ -59,7 +59,7 @@ fn a_stocked_answer_goes_to_one_although_two_nodes_claim_it_at_the_same_instant(
     }
 }
 
-/// Trap: the token that was just handed out also put on the stock.
+/// Trap: a token that was just handed out is also put into the stock.
 #[test]
 fn an_answer_that_was_handed_out_is_on_no_stock() {
     let world = with_callbacks(1);
@@ -72,7 +72,7 @@ fn an_answer_that_was_handed_out_is_on_no_stock() {
     assert_eq!((second.placed().origin, second.last_outcome()), (Origin::Api, None));
 }
 
-/// Promise: no answer's life is changed by its neighbour's, and one with too little life left is not taken.
+/// Promise: answers do not change each other's life, and an answer with too little life left is not taken.
 #[test]
 fn each_answer_on_a_stock_keeps_its_own_expiry() {
     let world = with_callbacks(1);
@@ -90,7 +90,8 @@ fn each_answer_on_a_stock_keeps_its_own_expiry() {
     assert_eq!(answer.expires, Some(world.moment(300_000)));
 }
 
-/// Trap: the last token in a stock thrown away. What is not taken is kept until it expires, and then is waste.
+/// Trap: the last token in a stock is thrown away. An answer that is not taken is kept until it expires, and then is
+/// waste.
 #[test]
 fn an_unclaimed_answer_expires_on_time_and_is_counted() {
     let world = with_callbacks(1);
@@ -109,7 +110,7 @@ fn an_unclaimed_answer_expires_on_time_and_is_counted() {
     assert_eq!((usage.wasted, usage.wasted_micros), (1, 2_990));
 }
 
-/// Promise: after a cancel nothing new is bought. One that was still queued is over at once.
+/// Promise: after a cancel nothing new is bought. An order that was still queued ends at once.
 #[test]
 fn a_cancelled_order_that_was_not_submitted_is_never_bought() {
     let world = world();
@@ -129,7 +130,7 @@ fn a_cancelled_order_that_was_not_submitted_is_never_bought() {
     assert_eq!((usage.cancelled, usage.failed, usage.dead), (1, 0, 0));
 }
 
-/// Promise: after a cancel nothing new is bought, and what is paid for goes to the stock.
+/// Promise: after a cancel nothing new is bought, and a paid answer goes to the stock.
 #[test]
 fn a_cancelled_order_is_still_polled_and_its_answer_goes_to_the_stock() {
     let world = world();
@@ -148,7 +149,8 @@ fn a_cancelled_order_is_still_polled_and_its_answer_goes_to_the_stock() {
     assert_eq!((usage.cancelled, usage.from_stock, usage.wasted), (1, 1, 0));
 }
 
-/// Promise: as above, when the task turns out to be unsolvable: no caller wants it, so it is not bought again.
+/// Promise: after a cancel nothing new is bought. If the task is unsolvable, it is not submitted again, because no
+/// caller wants it.
 #[test]
 fn a_cancelled_order_whose_task_fails_is_not_submitted_again() {
     let world = world();
@@ -166,7 +168,7 @@ fn a_cancelled_order_whose_task_fails_is_not_submitted_again() {
     assert!(matches!(node.reads(caller.key()).phase, Phase::Failed { cause: FailCause::Cancelled, .. }));
 }
 
-/// Promise: who places a cancelled order again joins the task that is running, and pays nothing.
+/// Promise: a caller that places a cancelled order again joins the running task, and pays nothing.
 #[test]
 fn a_cancelled_order_that_is_placed_again_joins_the_running_task() {
     let world = world();
@@ -187,7 +189,8 @@ fn a_cancelled_order_that_is_placed_again_joins_the_running_task() {
     );
 }
 
-/// Promise: and if it was solved meanwhile, its caller takes it from the stock, and no other does.
+/// Promise: a caller that places a cancelled order again after the solve gets its answer from stock, and no other
+/// caller does.
 #[test]
 fn a_cancelled_order_that_is_placed_again_after_the_solve_takes_its_answer_off_the_stock() {
     let world = world();
@@ -203,7 +206,7 @@ fn a_cancelled_order_that_is_placed_again_after_the_solve_takes_its_answer_off_t
     assert_eq!(world.provider.taken(), 2);
 }
 
-/// Promise: never wasted. The caller of an exclusive order is gone, and cancels: what is solved goes to another.
+/// Promise: never wasted. The caller of an exclusive order cancels, and its solved answer goes to another order.
 #[test]
 fn a_solved_exclusive_answer_goes_to_another_when_its_order_is_cancelled() {
     let world = with_callbacks(1);

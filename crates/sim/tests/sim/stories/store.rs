@@ -1,5 +1,5 @@
-//! The memory store with faults: it counts its calls, and it goes away, refuses to write, loses a reply or cannot
-//! read a record when the story says so.
+//! The memory store with faults: it counts its calls. On request it is away, refuses writes, loses a reply or cannot
+//! read a record.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Counters, Key, Order, Target, Timestamp};
@@ -15,15 +15,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 struct Mood {
     is_away: bool,
     is_read_only: bool,
-    /// How long the way to the store takes, and the way back.
+    /// How long a request or a reply travels.
     wire_ms: u64,
     broken: BTreeSet<Key>,
-    /// The reply to the first commit for which this holds is lost, after the write.
+    /// The reply to the first commit of an order for which this is true is lost, after the write.
     loses_reply: Option<fn(&Order) -> bool>,
     calls: BTreeMap<&'static str, usize>,
 }
 
-/// A handle; its clones are the same store.
+/// The store with faults. Clones of a handle share it.
 #[derive(Clone)]
 pub(crate) struct MoodyStore {
     inner: MemoryStore,
@@ -53,12 +53,12 @@ impl MoodyStore {
         (mood.is_away, mood.is_read_only) = (false, false);
     }
 
-    /// It can be read, and every write fails: a full disk, or a replica that was not promoted.
+    /// From now on reads work and every write fails: a full disk, or a replica that was not promoted.
     pub(crate) fn takes_no_writes(&self) {
         self.mood().is_read_only = true;
     }
 
-    /// Every call takes this long there and this long back, so that callers run into each other.
+    /// Makes every request and every reply travel this long, so that concurrent calls overlap.
     pub(crate) fn is_far_away(&self, wire_ms: u64) {
         self.mood().wire_ms = wire_ms;
     }
@@ -75,7 +75,7 @@ impl MoodyStore {
         self.mood().loses_reply = Some(to);
     }
 
-    /// How often each verb was called.
+    /// How often each method was called.
     pub(crate) fn calls(&self) -> BTreeMap<&'static str, usize> {
         self.mood().calls.clone()
     }
@@ -84,7 +84,7 @@ impl MoodyStore {
         self.mood().calls.get(verb).copied().unwrap_or(0)
     }
 
-    /// What is really on record, whatever the mood.
+    /// The real store, without faults.
     pub(crate) const fn truth(&self) -> &MemoryStore {
         &self.inner
     }

@@ -1,4 +1,4 @@
-//! What one tenant does costs another tenant nothing: not its turn at the provider, not its webhooks.
+//! One tenant's load does not cost another tenant its turn at the provider, or its webhooks.
 
 use crate::stories::post::WebhookScript;
 use crate::stories::provider::SubmitScript;
@@ -52,8 +52,7 @@ fn a_tenant_with_two_thousand_orders_holds_up_no_other_tenant() {
     assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 100), "and never faster than allowed");
 }
 
-/// Trap: one tenant's submits that the provider answers slowly held every seat, and another tenant's orders waited as
-/// long.
+/// Trap: one tenant's slow submits hold every seat, and another tenant's orders wait as long.
 #[test]
 fn a_tenant_whose_submits_are_slow_leaves_seats_for_others() {
     let world = world();
@@ -74,7 +73,7 @@ fn a_tenant_whose_submits_are_slow_leaves_seats_for_others() {
     }
 }
 
-/// Trap: due polls wait in the store behind another tenant's orders that found no room in memory.
+/// Trap: due polls wait in the store behind another tenant's orders for which there was no room in memory.
 #[test]
 fn a_tenants_polls_come_on_time_although_another_tenant_has_five_thousand_orders_waiting() {
     let world = world();
@@ -99,8 +98,8 @@ fn a_tenants_polls_come_on_time_although_another_tenant_has_five_thousand_orders
     assert!(delays.iter().all(|delay| (10_000..10_300).contains(delay)), "{delays:?}");
 }
 
-/// Promise: a tenant's orders do not wait behind another tenant's backlog. Here that backlog was accepted by a node
-/// that is gone, and only its timers bring it back.
+/// Promise: a tenant's orders do not wait behind another tenant's backlog. Here the node that accepted the backlog is
+/// gone, and only timers bring it back.
 #[test]
 fn a_tenants_orders_are_found_behind_another_tenants_backlog() {
     let world = world();
@@ -161,7 +160,7 @@ fn a_hanging_host_leaves_seats_for_its_tenants_other_hosts() {
     assert_eq!(world.post.calls_to("https://good.example.com/").len(), 1);
 }
 
-/// Trap: one order every 3 s that the provider rejects with a code that is in no table, and all orders wait.
+/// Trap: one order every 3 s that the provider rejects with an unlisted code, which makes all orders wait.
 #[test]
 fn an_unlisted_code_slows_only_its_own_order() {
     let world = world();
@@ -222,8 +221,8 @@ fn an_unlisted_code_that_orders_of_two_methods_meet_slows_the_provider() {
     );
 }
 
-/// All that a hostile tenant can do at once: hanging webhooks, 2,000 orders in the queue, and orders that are
-/// rejected with an unlisted code. Of its submits at most one goes before another tenant's, and of its webhooks none.
+/// All that a hostile tenant can do at once: hanging webhooks, 2,000 queued orders, and orders that are rejected with
+/// an unlisted code. At most one of its submits goes before another tenant's, and none of its webhooks does.
 #[test]
 fn beside_a_hostile_tenant_another_tenants_orders_and_webhooks_go_in_their_turn() {
     let world = world();
@@ -272,8 +271,8 @@ fn beside_a_hostile_tenant_another_tenants_orders_and_webhooks_go_in_their_turn(
     assert_eq!(node.engine.provider_state(), ProviderState::Ok);
 }
 
-/// How long an order of bob waits for its submit, and how long it takes from its placement to its answer. The provider
-/// has the answer after one second, and is asked for it after ten.
+/// How long an order of bob waits for its submit, and how long it takes from placement to answer. The provider has
+/// the answer after one second, and is polled after ten.
 fn waits_and_takes(world: &StoryWorld, node: &StoryNode, site: &str) -> (u64, u64) {
     let begun = world.now();
     world.provider.solves(site, 1);
@@ -286,7 +285,7 @@ fn waits_and_takes(world: &StoryWorld, node: &StoryNode, site: &str) -> (u64, u6
     (world.provider.submitted_at(site)[0] - begun, answered.expect("it was answered") - begun)
 }
 
-/// Trap: one tenant's orders always get HTTP 502; the circuit breaker trips, and another tenant's orders wait for
+/// Trap: one tenant's orders always get HTTP 502. The circuit breaker trips, and another tenant's orders wait for
 /// minutes.
 #[test]
 fn a_tenant_whose_submits_always_fail_holds_up_no_other_tenant() {
@@ -311,8 +310,8 @@ fn a_tenant_whose_submits_always_fail_holds_up_no_other_tenant() {
     (0..20).for_each(|n| is_answered_in_time(format!("after-{n}")));
 }
 
-/// Trap: one tenant's orders always meet "no slot", because the bid for their kind is too low; the gate takes that for
-/// a busy provider, and another tenant's orders of half a second wait for 26 s.
+/// Trap: one tenant's orders always get "no slot", because the bid for their kind is too low. The gate takes the
+/// provider for busy, and another tenant's orders of half a second wait for 26 s.
 #[test]
 fn a_tenant_whose_orders_find_no_slot_holds_up_no_other_tenant() {
     const BUSY: SubmitScript = SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
@@ -340,7 +339,7 @@ fn a_tenant_whose_orders_find_no_slot_holds_up_no_other_tenant() {
 }
 
 /// While submits of both tenants fail, the breaker is tripped and few submits go out. When the provider is back, the
-/// tenant whose orders still fail does not keep the other one waiting.
+/// tenant whose orders still fail does not delay the other tenant.
 #[test]
 fn an_outage_that_two_tenants_meet_trips_the_breaker_until_a_submit_of_either_is_taken() {
     const AWAY: SubmitScript = SubmitScript::Refuses(FaultClass::Unreachable, "CONNECT");

@@ -1,10 +1,10 @@
-//! In plain sight: one long story, and every line of the usage that it must leave.
+//! In plain sight: one long scenario, and every counter of the usage after it.
 
 use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{turnstile, world_with_callbacks};
 use quittance_lifecycle::{CallbackResult, Counters, FaultClass};
 
-/// Promise: what was ordered, paid, saved, retried and lost can be read, and adds up.
+/// Promise: the usage shows what was ordered, paid, saved, retried and lost, and its numbers add up.
 #[test]
 fn the_usage_of_a_day_add_up() {
     let world = world_with_callbacks();

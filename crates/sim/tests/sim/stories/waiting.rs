@@ -1,11 +1,11 @@
-//! Those who wait: how they are woken, and that nothing is left of them.
+//! Waiting callers: how they are woken, and that they leave nothing behind.
 
 use crate::stories::provider::token;
 use crate::stories::world::{turnstile, world_with_callbacks};
 use quittance_engine::Outcome;
 use quittance_lifecycle::CallbackResult;
 
-/// Promise: a waiter on any node is woken at the moment of the commit, not by a timer.
+/// Promise: a commit wakes waiters on every node at once, without a timer.
 #[test]
 fn waiters_on_every_node_get_the_answer_when_it_comes() {
     let world = world_with_callbacks();
@@ -20,7 +20,7 @@ fn waiters_on_every_node_get_the_answer_when_it_comes() {
     }
 }
 
-/// Promise: a caller waits no longer than its timeout, and the order goes on without it.
+/// Promise: a caller waits no longer than its timeout, and the order continues without it.
 #[test]
 fn a_caller_whose_time_is_up_gets_a_timeout_and_the_order_goes_on() {
     let world = world_with_callbacks();
@@ -36,7 +36,7 @@ fn a_caller_whose_time_is_up_gets_a_timeout_and_the_order_goes_on() {
     assert_eq!(world.store.truth().watching(), 0);
 }
 
-/// Promise: waiting survives a store that is away for a while.
+/// Promise: waiting continues when a store is away for a while.
 #[test]
 fn a_waiter_outlasts_a_store_that_goes_away_and_comes_back() {
     let world = world_with_callbacks();

@@ -1,5 +1,5 @@
-//! A world that is small enough for a story: one store, one scripted provider, nodes that come and go, and callers
-//! that write down their outcomes and when.
+//! The fixture of the scenarios: one store, one scripted provider, nodes that start and stop, and callers that record
+//! their outcomes and when they got them.
 
 use crate::stories::post::StoryWebhooks;
 use crate::stories::provider::StoryScript;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// A moment in 2027; any would do.
+/// A moment in 2027. Any moment would do.
 const START: u64 = 1_800_000_000_000;
 
 pub(crate) const fn since_start(now: u64) -> u64 {
@@ -36,17 +36,17 @@ pub(crate) struct StoryWorld {
     last_group: Cell<Group>,
 }
 
-/// A world in which the provider cannot call us: answers are polled.
+/// A fixture in which the provider cannot call us, so answers are polled.
 pub(crate) fn world() -> StoryWorld {
     world_with(Policy::DEFAULT, 1)
 }
 
-/// A world in which the provider can call us. It does so when the story says so.
+/// A fixture in which the provider calls us when the test says so.
 pub(crate) fn world_with_callbacks() -> StoryWorld {
     world_with(Policy { callbacks: true, ..Policy::DEFAULT }, 1)
 }
 
-/// `seed` decides who runs first when several could.
+/// A fixture in which `seed` decides which task runs first if several can.
 pub(crate) fn world_with(policy: Policy, seed: u64) -> StoryWorld {
     let executor = Executor::new(seed, START, false);
     StoryWorld {
@@ -61,17 +61,17 @@ pub(crate) fn world_with(policy: Policy, seed: u64) -> StoryWorld {
 }
 
 impl StoryWorld {
-    /// Milliseconds since the story began.
+    /// Milliseconds since the test began.
     pub(crate) fn now(&self) -> u64 {
         since_start(self.executor.now())
     }
 
-    /// The moment that nodes call by this name.
+    /// The moment this many milliseconds after the test began.
     pub(crate) fn moment(&self, ms: u64) -> Timestamp {
         Timestamp::from_millis(START + ms)
     }
 
-    /// Lets time pass, and everything happen that happens in it.
+    /// Advances the time, and runs everything that happens in it.
     pub(crate) fn after(&self, seconds: u64) {
         self.after_ms(seconds * 1000);
     }
@@ -83,7 +83,7 @@ impl StoryWorld {
         self.executor.run(until, || false);
     }
 
-    /// Lets everything happen that is due at this very moment.
+    /// Runs everything that is due at this moment.
     pub(crate) fn settle(&self) {
         self.after_ms(0);
     }
@@ -92,7 +92,7 @@ impl StoryWorld {
         self.node_with(Arc::new(MemorySpill::default()), |_| {})
     }
 
-    /// A node that finds what an earlier one left in its spill.
+    /// Starts a node with the spill of an earlier one.
     pub(crate) fn node_on(&self, spill: Arc<dyn Spill>) -> StoryNode {
         self.node_with(spill, |_| {})
     }
@@ -138,7 +138,7 @@ impl StoryWorld {
         node
     }
 
-    /// The usage of all days, once what was counted without a commit is written down.
+    /// The usage of all days, after counters without a commit are written.
     pub(crate) fn usage(&self) -> Counters {
         let mut sum = Counters::default();
         self.usage_by_account().into_values().for_each(|counters| sum += counters);
@@ -164,14 +164,14 @@ impl StoryWorld {
     }
 }
 
-/// The true time. It also notices a worker that spins: then time stands still, and the story would never end.
+/// The true time. It also detects a worker that spins: then time does not advance, and the test would never end.
 struct TrueClock {
     executor: Executor,
-    /// How often it was read since time last passed.
+    /// How often the clock was read since time last advanced.
     asked: Mutex<(u64, u32)>,
 }
 
-/// No honest node looks at the clock so often in one and the same millisecond.
+/// A correct node never reads the clock so often within one millisecond.
 const LOOKS_MAX: u32 = 100_000;
 
 #[async_trait]
@@ -194,7 +194,7 @@ impl Clock for TrueClock {
     }
 }
 
-/// One node. Every call to it runs inside it, so that a kill takes the half-finished request along.
+/// A node of the fixture. Every call to the node runs inside it, so a kill also ends the request.
 pub(crate) struct StoryNode {
     pub(crate) engine: Arc<Engine>,
     executor: Executor,
@@ -207,19 +207,20 @@ impl StoryNode {
         self.executor.kill(self.group);
     }
 
-    /// Whether it still carries orders out: until it was stopped, and has finished.
+    /// Whether the node still carries out orders. False after it was stopped and has finished.
     pub(crate) fn is_working(&self) -> bool {
         self.working.load(Ordering::Relaxed)
     }
 
-    /// A caller places an order here and waits for it; whatever can happen at once has happened when this returns.
+    /// Places an order at this node for a caller that waits. When this returns, everything that can happen at once
+    /// has happened.
     pub(crate) fn asks(&self, request_spec: StoryOrder) -> StoryCaller {
         let caller = self.begins(request_spec);
         self.executor.run(self.executor.now(), || false);
         caller
     }
 
-    /// A caller places an order here and waits for it; when this returns, nothing has happened yet.
+    /// Places an order at this node for a caller that waits. When this returns, nothing has happened yet.
     pub(crate) fn begins(&self, request_spec: StoryOrder) -> StoryCaller {
         let notes = Arc::new(Mutex::new(CallerNotes::default()));
         let (engine, executor, noted) = (Arc::clone(&self.engine), self.executor.clone(), Arc::clone(&notes));
@@ -235,7 +236,7 @@ impl StoryNode {
         StoryCaller { notes, hang_up }
     }
 
-    /// The provider calls back; this returns when it has been answered.
+    /// Sends a callback of the provider. Returns when it has been answered.
     pub(crate) fn hears(&self, address: &str, word: CallbackResult) -> Result<CallbackOutcome, NotSafe> {
         let engine = Arc::clone(&self.engine);
         let segment = address.rsplit('/').next().unwrap_or_default().to_owned();
@@ -248,17 +249,17 @@ impl StoryNode {
         read.expect("the store is there").expect("the order is on record")
     }
 
-    /// Runs something on this node for as long as the node lives.
+    /// Runs a future on this node as long as the node runs.
     pub(crate) fn keeps_doing(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.executor.spawn(self.group, work);
     }
 
-    /// Runs something on this node until it is done, for at most a minute.
+    /// Runs a future on this node until it ends, for at most a minute.
     pub(crate) fn does<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         self.tries(work, 60).expect("it is done within a minute")
     }
 
-    /// Runs something on this node for so many seconds, and says what came of it if it is done by then.
+    /// Runs a future on this node for this many seconds. Returns its result if it has ended by then.
     pub(crate) fn tries<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -292,7 +293,7 @@ pub(crate) struct StoryCaller {
 }
 
 impl StoryCaller {
-    /// The caller's connection is gone, and so is the future that served it.
+    /// Closes the caller's connection, and drops the future that served it.
     pub(crate) fn hangs_up(&self) {
         self.hang_up.abort();
     }
@@ -308,7 +309,7 @@ impl StoryCaller {
         matches!(lock(&self.notes).placed, Some((_, Ok(_))))
     }
 
-    /// When the placement was accepted or refused, in milliseconds since the story began.
+    /// When the placement was accepted or refused, in milliseconds since the test began.
     pub(crate) fn placed_at(&self) -> Option<u64> {
         lock(&self.notes).placed.as_ref().map(|(at, _)| *at)
     }
@@ -332,7 +333,7 @@ impl StoryCaller {
         lock(&self.notes).last_outcome.as_ref().map(|(at, _)| *at)
     }
 
-    /// The text of the answer that this caller was given.
+    /// The text of the answer that this caller got.
     pub(crate) fn token(&self) -> Option<String> {
         match self.last_outcome() {
             Some(Outcome::Answered(answer)) => Some(answer.payload.text),
@@ -341,24 +342,24 @@ impl StoryCaller {
     }
 }
 
-/// What a caller asks for.
+/// The order that a caller places.
 #[derive(Clone)]
 pub(crate) struct StoryOrder {
     kind: &'static str,
     pub(crate) draft: Draft,
 }
 
-/// A token that lives 300 s, of which 50 are promised. Half are there after 10 s.
+/// A token that lives 300 s, with a margin of 50 s. Half of the answers come within 10 s.
 pub(crate) fn turnstile(site: &str) -> StoryOrder {
     shared("turnstile", &[("sitekey", site), ("pageurl", "https://example.com/login")])
 }
 
-/// A token that lives 120 s, of which 40 are promised. Half are there after 20 s.
+/// A token that lives 120 s, with a margin of 40 s. Half of the answers come within 20 s.
 pub(crate) fn recaptcha(site: &str) -> StoryOrder {
     shared("recaptcha_v2", &[("googlekey", site), ("pageurl", "https://example.com/login")])
 }
 
-/// Most stories are about callers that repeat themselves without a key: equal orders are one job.
+/// A shared order, because most tests are about equal orders without a key.
 fn shared(kind: &'static str, params: &[(&str, &str)]) -> StoryOrder {
     let draft = Draft { reuse: Some(Reuse::Shared), ..Draft::new("ada") };
     let draft = params.iter().fold(draft, |draft, (name, value)| draft.with(name, *value));
@@ -376,13 +377,13 @@ impl StoryOrder {
         self
     }
 
-    /// The answer must have this many seconds of life left.
+    /// Requests this many seconds of life for the answer.
     pub(crate) fn needing(mut self, seconds: u64) -> Self {
         self.draft.min_life = Some(Duration::from_secs(seconds));
         self
     }
 
-    /// The order may take this many seconds.
+    /// Sets how many seconds the order may take.
     pub(crate) fn within(mut self, seconds: u64) -> Self {
         self.draft.timeout = Some(Duration::from_secs(seconds));
         self
