@@ -1,4 +1,4 @@
-//! Putting a node together: a store, a provider, an address for callbacks, and the operator's settings.
+//! Builds a node from a store, a provider, an address for callbacks, and the operator's settings.
 
 use crate::clock::FleetClock;
 use crate::node_servers::{ServerSetup, Webhooks};
@@ -22,15 +22,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What the spill is called in the home of a node.
+/// The name of the spill's file in the home of a node.
 pub const SPILL_NAME: &str = "spill";
-/// How much may wait on disk for a store that is away, unless the operator says otherwise.
+/// The default limit of the spill, in bytes.
 pub const SPILL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How many orders in flight a node on a shared store remembers.
 const IN_HAND_MAX: usize = 10_000;
-/// How long a node that came to a store without a secret waits for what other nodes know, before it calls a callback
-/// forged.
+/// How long a node that joined a store without a secret waits for the secrets of other nodes before it counts a
+/// callback as forged.
 const SECRETS_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
@@ -88,17 +88,17 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// What callbacks are signed with.
+/// The secrets that sign callbacks.
 pub(crate) struct SecretSource {
-    /// The store's own, from which the keys of orders follow, too.
+    /// The store's own secret, which also hashes the keys of orders.
     pub(crate) of_store: [u8; 32],
-    /// All that this node knows of the store's.
+    /// All secrets of the store that this node knows.
     #[cfg_attr(not(feature = "gateway"), expect(dead_code, reason = "only a server takes callbacks"))]
     pub(crate) known: Vec<[u8; 32]>,
 }
 
-/// The secret that the nodes of the store use, and whether other nodes may know of more. The store decides: what this
-/// node remembers may be of another store. While the store cannot be read, what is remembered counts.
+/// The secret that the nodes of the store use, and whether other nodes may know of more. The store decides, because
+/// this node may remember the secret of another store. While the store cannot be read, the remembered secret counts.
 async fn agreed_secret(opened: &Opened, memory: &mut StoreMemory) -> Result<([u8; 32], bool), SecretError> {
     match memory.agree().await {
         Ok(is_unsettled) => match memory.secrets().first() {
@@ -129,43 +129,45 @@ impl Builder {
         }
     }
 
-    /// Keeps orders in this directory, through crashes and loss of power. It is made if it is not there.
+    /// Keeps orders in this directory, through crashes and loss of power. The directory is created if it is missing.
     #[cfg(feature = "embedded")]
     #[must_use]
     pub fn embedded(self, dir: impl Into<PathBuf>) -> Self {
         self.place(Place::Embedded(dir.into()))
     }
 
-    /// Keeps orders in memory, the default: what is in flight when the process ends is lost. For tests and trials.
+    /// Keeps orders in memory, which is the default: orders in flight are lost when the process ends. For tests and
+    /// trials.
     #[must_use]
     pub fn in_memory(self) -> Self {
         self.place(Place::Memory)
     }
 
-    /// Keeps orders there. Nodes that keep them in the same place share them, and any of them answers for all.
+    /// Sets the place where orders are kept. Nodes with one place share its orders, and any of them can serve a
+    /// caller.
     #[must_use]
     pub fn place(mut self, place: Place) -> Self {
         self.place = place;
         self
     }
 
-    /// A folder of this node's own, for what comes in while the store is away. Needed where the store is elsewhere;
-    /// one on this machine has a folder already. It is made if it is not there.
+    /// Sets a folder of this node's own, for events that come while the store is away. It is needed if the store is
+    /// on a server; an embedded store has a folder already. The folder is created if it is missing.
     #[must_use]
     pub fn home(mut self, dir: impl Into<PathBuf>) -> Self {
         self.home = Some(dir.into());
         self
     }
 
-    /// What people call this node.
+    /// Sets the name of this node.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Who takes the attempts: [`ClassicProvider`](crate::ClassicProvider), [`JsonProvider`](crate::JsonProvider), or
-    /// a provider of your own.
+    /// Sets the provider that takes the attempts: [`ClassicProvider`](crate::ClassicProvider),
+    /// [`JsonProvider`](crate::JsonProvider), or a provider of your own.
     #[must_use]
     pub fn provider(mut self, provider: impl Provider + 'static) -> Self {
         self.provider = Some(Arc::new(provider));
@@ -219,36 +221,36 @@ impl Builder {
         Ok(self.provider(crate::JsonProvider::new(dialect, settings)?))
     }
 
-    /// A page host that may be automated: `shop.example.org`, `*.example.org`, or `*`.
+    /// Allows orders for a page host: `shop.example.org`, `*.example.org`, or `*`.
     #[must_use]
     pub fn allow(mut self, pattern: impl Into<String>) -> Self {
         self.allow.push(pattern.into());
         self
     }
 
-    /// How much may wait on disk for a store that is away.
+    /// Sets the limit of the spill, in bytes.
     #[must_use]
     pub const fn spill_bytes_max(mut self, bytes: u64) -> Self {
         self.spill_bytes_max = bytes;
         self
     }
 
-    /// A pool to be there from the start: it is made, or changed if it is there and says something else. Others are
-    /// left as they are; [`Quittance::remove_pool`] takes one away.
+    /// Creates a pool at the start, or changes the pool of this name if it differs. Other pools stay as they are.
+    /// [`Quittance::remove_pool`] removes one.
     #[must_use]
     pub fn pool(mut self, spec: PoolSpec) -> Self {
         self.pools.push(spec);
         self
     }
 
-    /// How long answers live where that is not what their kind says; the last rule that fits counts.
+    /// Sets how long answers live, where this differs from their kind. The last rule that fits counts.
     #[must_use]
     pub fn lifetimes(self, rules: impl IntoIterator<Item = LifeRule>) -> Self {
         let rules: Vec<LifeRule> = rules.into_iter().collect();
         self.settings(move |settings| settings.lifetimes.extend(rules))
     }
 
-    /// Everything else: spans, limits, kinds. Called once, with the defaults.
+    /// Changes all other settings: durations, limits, kinds. `change` is called once, with the defaults.
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut Settings) + Send + 'static) -> Self {
         let before = self.settings;
@@ -346,7 +348,7 @@ impl Builder {
         Ok(node)
     }
 
-    /// The folder of this node, if it has one.
+    /// The folder of this node; `None` if it has none.
     fn folder(&self) -> Option<&Path> {
         match (&self.home, &self.place) {
             (Some(home), _) => Some(home),
@@ -356,7 +358,7 @@ impl Builder {
         }
     }
 
-    /// Where what comes in is kept while the store is away.
+    /// The spill, which keeps events while the store is away.
     fn spill(&self) -> Result<Arc<dyn Spill>, StartError> {
         let dir = match (&self.home, &self.place) {
             (Some(home), _) => {
@@ -429,15 +431,14 @@ impl Builder {
     }
 }
 
-/// The provider of a node that only reads the store: it is never asked, and takes nothing.
+/// The provider of a node that only reads the store. It is never called, and takes nothing.
 fn no_provider() -> FixedProvider {
     let fault = Fault::new(FaultClass::Unreachable, "this node has no provider");
     FixedProvider::new(SubmitOutcome::Rejected(fault))
 }
 
-/// A pool that is as it should be is left alone: every write of it makes its keeper look again.
-/// The store forgot before this node was at work. Nodes that are at work put back what the pools have spent; if there
-/// are none, it is not known.
+/// Notes that the store forgot before this node ran. Other running nodes put back what the pools have spent. If there
+/// are none, that is not known.
 async fn lose_spending(node: &Quittance, is_alone: bool) -> Result<(), StoreError> {
     let members = node.membership.members().await?;
     let is_there = |member: &Member| members.now.since(member.seen) < SILENT_AFTER;
@@ -448,6 +449,7 @@ async fn lose_spending(node: &Quittance, is_alone: bool) -> Result<(), StoreErro
     node.engine.lose_spending().await
 }
 
+/// Sets pools. A pool that is already correct is not written, because every write makes its keeper check it again.
 async fn set_pools(node: &Quittance, specs: Vec<PoolSpec>) -> Result<(), StartError> {
     if specs.is_empty() {
         return Ok(());
@@ -460,7 +462,7 @@ async fn set_pools(node: &Quittance, specs: Vec<PoolSpec>) -> Result<(), StartEr
     Ok(())
 }
 
-/// Only the owner may read it: what comes in is as good as money.
+/// Creates the folder so that only its owner may read it: events are worth money.
 fn make_home(dir: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -1,6 +1,5 @@
-//! The secret by which we know our own callback addresses, and under which the keys of orders are hashed. It is drawn
-//! once and kept beside the store: addresses that were given out before a restart must still be ours after it, and a
-//! repeat must be recognised.
+//! The secret that signs our callback addresses and hashes the keys of orders. It is drawn once and kept beside the
+//! store. After a restart, addresses must still be valid and repeats must still be recognised.
 
 #[cfg(feature = "embedded")]
 mod folder;
@@ -13,15 +12,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A value that cannot be guessed.
+/// Draws a random value that cannot be guessed.
 pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(bytes)
 }
 
-/// Writes a file that only the owner may read. Written whole under another name first: a crash in the middle must not
-/// leave half of it.
+/// Writes a file that only its owner may read. It is first written in full under another name, so that a crash leaves
+/// no half file.
 pub(crate) fn keep(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = dir.join(format!("{name}.new"));
     let mut file = private(&draft)?;

@@ -1,5 +1,5 @@
-//! The real time. Wall-clock time, because what is written down today is read by another process tomorrow. While a
-//! process runs, its time never goes back: an answer would live longer, and a timer would fire later.
+//! The real time. This is wall-clock time, because another process may read a stored moment later. While a process
+//! runs, its time never goes back: otherwise an answer would live longer, and a timer would fire later.
 
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// No sleep is longer than this without a look at the clock, which may have been set meanwhile.
+/// The longest sleep without a read of the clock, which may have been set meanwhile.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// The time of this process. It follows the wall clock forward. Where the wall clock is set back, time goes on by the
-/// monotonic clock, until the wall clock has caught up.
+/// The time of this process. It follows the wall clock forward. If the wall clock is set back, the time follows the
+/// monotonic clock until the wall clock has caught up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// What keeps the time of a process from going back.
+/// The state that keeps the time of a process from going back.
 struct SteadyTime {
     /// The most that the wall clock has been ahead of the monotonic clock, in milliseconds.
     ahead_ms: AtomicI64,
 }
 
-/// One look at the clocks.
+/// One reading of the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TimeReading {
     now: Timestamp,
@@ -78,8 +78,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The real time, corrected where this machine's clock is far from those of the others who work on the same orders: a
-/// node that is ten minutes ahead would take every order for overdue. Clones share the correction.
+/// The real time, corrected if this machine's clock is far from those of the other nodes of the store. A node that is
+/// ten minutes ahead would treat every order as overdue. Clones share the correction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FleetClock {
     /// How far this machine's clock is ahead, in milliseconds.

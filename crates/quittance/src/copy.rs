@@ -1,6 +1,6 @@
-//! Moving orders from one store to another. The old store is sealed first, so nothing can change in it any more. Then
-//! orders, documents (pools, and what reports have taught), usage and the callback secret are copied, and compared.
-//! An interrupted copy begins again: what is there already is left as it is.
+//! Moves orders from one store to another. The old store is sealed first, so that it cannot change. Then orders,
+//! documents (pools and reports about sites), usage and the callback secret are copied and compared. An interrupted
+//! copy begins again, and leaves what was copied already.
 
 mod usage;
 
@@ -17,18 +17,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use usage::{NEXT_MARK, USAGE_MARK, all_usage, copy_usage, lines_done};
 
-/// How many orders are read at once, and how many are written side by side: a store makes many durable in one go.
+/// How many orders are read at once, and written at the same time.
 const PAGE: usize = 256;
 const WRITES_MAX: usize = 128;
-/// How often a document is tried. No other process writes there, unless an operator does.
+/// How often the write of a document is tried. No other process writes there, except perhaps an operator's.
 const DOCUMENT_TRIES: u32 = 8;
-/// How the note of a store begins whose orders are on their way, and of one whose orders have gone.
+/// How the note begins of a store whose orders are being moved away.
 const MOVING: &str = "its orders are being moved to ";
 const MOVED: &str = "its orders have moved to ";
-/// The note in the store that orders are moved to.
+/// The note in the store to which orders are moved.
 const FILLING: &str = "orders are being moved here, under the address ";
 
-/// How far it has come.
+/// How far the copy has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyStep {
     Copying { orders: u64 },
@@ -36,31 +36,30 @@ pub enum CopyStep {
     Comparing { orders: u64 },
 }
 
-/// What is in the new store now.
+/// What is in the new store after a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Orders that were written to the new store, and those that it had already.
+    /// How many orders were written to the new store.
     pub written: u64,
     pub there: u64,
-    /// Documents of the old store that are in the new one now, as they were.
+    /// How many documents of the old store are in the new one, unchanged.
     pub documents: usize,
-    /// Lines of the usage that were added.
+    /// How many rows of the usage were added.
     pub lines: usize,
-    /// Orders that stand in both stores and have nothing to do with each other: the one in the new store was left
-    /// alone.
+    /// Orders that exist in both stores and are unrelated. The order in the new store was not changed.
     pub differ: Vec<Key>,
     /// Records of the old store that cannot be read.
     pub unreadable: Vec<Key>,
-    /// Orders that were not found in the new store at the end. There should be none.
+    /// Orders that were missing in the new store at the end. There should be none.
     pub missing: Vec<Key>,
-    /// The names of documents that are not there, because the new store has too many of its own.
+    /// The names of documents that were not copied, because the new store has too many of its own.
     pub documents_missing: Vec<String>,
-    /// Nodes that still run on the old store: they carry nothing out any more, and want to be restarted on the new one.
+    /// Nodes that still run on the old store. They do no work any more, and should be restarted on the new store.
     pub left_behind: Vec<String>,
-    /// The new store has a callback secret of its own: callbacks for what is in flight will not be recognised, and
-    /// the answers are polled instead.
+    /// Whether the new store has a callback secret of its own. Then callbacks for orders in flight are not
+    /// recognised, and their answers are polled instead.
     pub other_secret: bool,
-    /// All of it had moved there before, and nothing was done.
+    /// Whether everything had been moved there before, so that nothing was done.
     pub is_repeat: bool,
 }
 
@@ -70,7 +69,7 @@ impl Copied {
         self.differ.is_empty() && self.unreadable.is_empty() && self.has_all()
     }
 
-    /// Whether nothing is left that could come with another try.
+    /// Whether another try could not copy more.
     const fn has_all(&self) -> bool {
         self.missing.is_empty() && self.documents_missing.is_empty()
     }
@@ -112,7 +111,7 @@ fn live(members: &Members) -> Vec<String> {
         .collect()
 }
 
-/// Counts what a copy would have to do, and changes nothing.
+/// Counts what a copy would do, and changes nothing.
 pub async fn survey(
     from: &Opened,
     progress: &mut (dyn FnMut(CopyStep) + Send),
@@ -129,7 +128,7 @@ pub async fn survey(
     Ok(copied)
 }
 
-/// Moves everything. `address` is what the note in the old store calls the new one.
+/// Moves everything. `address` is the name of the new store in the note of the old one.
 pub async fn copy(
     from: &Opened,
     to: &Opened,
@@ -167,8 +166,8 @@ pub async fn copy(
     Ok(copied)
 }
 
-/// From here on no node begins to work on the new store, until everything is there: it would pay again for what has
-/// not come yet. A node signs in first and looks for the note afterwards, so of the two of us at least one notices
+/// Marks both stores, so that no node begins to work on the new store before everything is there: it would pay again
+/// for missing orders. A node sends its heartbeat first and reads the note after that, so at least one side notices
 /// the other.
 async fn close_to_nodes(from: &Opened, to: &Opened, address: &str) -> Result<(), CopyError> {
     let filling = format!("{FILLING}{address}");
@@ -189,9 +188,9 @@ async fn close_to_nodes(from: &Opened, to: &Opened, address: &str) -> Result<(),
     }
 }
 
-/// What the note of the old store says of earlier moves.
+/// What the note of the old store shows about earlier moves.
 enum Before {
-    /// It is open, or was closed for another reason.
+    /// The store is open, or was closed for another reason.
     Nothing,
     Begun {
         lines: usize,
@@ -223,9 +222,9 @@ impl Before {
     }
 }
 
-/// Whether the new store has another one. Addresses that providers were given must be known to the node that gets the
-/// callback, and the keys of orders follow from it. A store that was only read has drawn one that nothing follows
-/// from yet.
+/// Copies the secret. Returns whether the new store has another one. The new store must recognise the addresses that
+/// providers have, and the keys of orders depend on the secret. If the new store was only read so far, nothing
+/// depends on its secret yet.
 async fn copy_secret(from: &Opened, to: &Opened) -> Result<bool, CopyError> {
     let drawn = callback_secret::draw().map_err(SecretError::from)?;
     let ours = from.secret(drawn).await?;
@@ -238,7 +237,7 @@ async fn copy_secret(from: &Opened, to: &Opened) -> Result<bool, CopyError> {
     Ok(!may_be_replaced)
 }
 
-/// All orders, page by page; a record that cannot be read is reported by its key.
+/// All orders, page by page. A record that cannot be read is reported by its key.
 struct Pages<'a> {
     store: &'a dyn Store,
     after: Option<Key>,
@@ -266,7 +265,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// Whether this is the same record, further on in its life or not: the old store is closed, so it cannot be behind.
+/// Whether both are the same record. The new one may be further in its life, but not behind: the old store is closed.
 fn is_same(old: &Order, new: &Order) -> bool {
     old.born == new.born
 }
@@ -310,8 +309,8 @@ async fn copy_orders(
     Ok(())
 }
 
-/// Unlike an order, a document that stands in both is written over: no node has worked on the new store, and the
-/// pools that its orders were bought for are those of the old one.
+/// Copies documents. Unlike an order, a document that exists in both stores is replaced: no node has worked on the
+/// new store, and its orders were bought for the pools of the old one.
 async fn copy_documents(
     from: &dyn Membership,
     to: &dyn Membership,

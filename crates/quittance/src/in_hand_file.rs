@@ -1,6 +1,6 @@
-//! The orders in hand of a node that stops, in one file in its folder. The store may be empty at the next start, and then
-//! no other node may know of them. The next process of this node compares them with the store, and puts back what the
-//! store has forgotten. If the store had them all at the stop and is still the same, the file is not needed.
+//! The orders in hand of a node that stops, in one file in its folder. The store may be empty at the next start, and
+//! other nodes may not know of the orders. The next process of this node compares them with the store, and puts back
+//! what the store has forgotten. The file is not needed if the store had them all at the stop and is still the same.
 
 use crate::callback_secret;
 use quittance_lifecycle::Order;
@@ -10,19 +10,19 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The file in the folder of a node with the orders that it had in hand when it stopped.
+/// The name of the file for the orders that a node had in hand when it stopped.
 pub const IN_HAND_NAME: &str = "orders-in-hand";
-/// The name that a file gets if this version cannot read all of its orders.
+/// The new name of a file with orders that this version cannot read.
 const UNREADABLE_NAME: &str = "orders-in-hand.unreadable";
-/// The most bytes that are written. Over this limit, the last orders are left out: those that have their answer.
+/// The most bytes of the file. Over this limit the last orders are left out, which are answered ones.
 const BYTES_MAX: usize = 128 << 20;
-/// The line behind the address of a store that had all of these orders.
+/// The line after the address if the store had all of these orders.
 const ALL_STORED: &[u8] = b"all-stored";
 
 #[derive(Clone, Debug)]
 pub(crate) struct InHandFile {
     dir: PathBuf,
-    /// The store that the orders belong to.
+    /// The address of the store of these orders.
     address: String,
 }
 
@@ -45,8 +45,8 @@ impl InHandFile {
         self.dir.join(IN_HAND_NAME)
     }
 
-    /// Puts these orders into the file, in place of what it held. Returns how many fit. They are on the disk when it
-    /// returns.
+    /// Writes these orders into the file, in place of its old content. Returns how many fit. They are safe on the
+    /// disk when this returns.
     pub(crate) fn keep(&self, orders: &[Arc<Order>], is_all_stored: bool) -> io::Result<usize> {
         let mut bytes = format!("{}\n", self.address).into_bytes();
         if is_all_stored {
@@ -91,8 +91,8 @@ impl InHandFile {
         Ok(Some(kept))
     }
 
-    /// Removes the file: the store has the orders. A file with orders that cannot be read is renamed, for a
-    /// version that can read them.
+    /// Removes the file, because the store has the orders. A file with unreadable orders is renamed, for a version
+    /// that can read them.
     pub(crate) fn remove(&self, unreadable: usize) -> io::Result<()> {
         if unreadable > 0 {
             return fs::rename(self.path(), self.dir.join(UNREADABLE_NAME));

@@ -23,11 +23,11 @@
 //! # }
 //! ```
 //!
-//! An order is durable when [`Quittance::place`] returns: whatever then happens to the caller, or to the process, it is
-//! carried out, by this process or by the next one that opens the same store. The same idempotency key is the same
-//! job: it joins the order, and nothing is paid for twice as long as a doubt can be settled. Without a key, a token
-//! that the site takes once is for one placement, and equal placements of images are shared; [`Order::shared`] and
-//! [`Order::exclusive`] say otherwise.
+//! An order is durable when [`Quittance::place`] returns. Even if the caller or the process ends, it is carried out
+//! by this process or by the next one that opens its store. A placement with a known idempotency key joins the order
+//! of that key. Nothing is paid for twice as long as an attempt in doubt can be settled. Without a key, each
+//! placement of a single-use token is an order of its own, and equal placements of images share one order.
+//! [`Order::shared`] and [`Order::exclusive`] change this.
 //!
 //! # Features
 //!
@@ -117,37 +117,37 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// How long the last look at the store may take, and putting back what it has forgotten.
+/// How long the last check of the store may take, including the putting back of forgotten orders.
 const LAST_LOOK_WAIT: Duration = Duration::from_secs(8);
 
-/// One node: it takes orders, carries them out and hands answers out. Clones share it.
+/// One node: it accepts orders, carries them out and hands out answers. Clones share the node.
 #[derive(Clone)]
 pub struct Quittance {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
     membership: Arc<dyn Membership>,
-    /// New for each start of each process.
+    /// A number that is new for each start of each process.
     number: u64,
     server: Server,
     running: Arc<Mutex<BackgroundTasks>>,
 }
 
-/// What runs in the background.
+/// The tasks that run in the background.
 #[derive(Default)]
 pub(crate) struct BackgroundTasks {
     worker: Option<JoinHandle<()>>,
     callbacks: Option<CallbackServer>,
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
-    /// The task that keeps the node among the members, and how to end it.
+    /// The task that sends heartbeats, and the channel that ends it.
     presence: Option<(oneshot::Sender<()>, JoinHandle<bool>)>,
-    /// Where orders in hand are kept when the node stops.
+    /// The file for the orders in hand when the node stops.
     in_hand_file: Option<InHandFile>,
     counting: Option<JoinHandle<()>>,
     listens_on: Option<SocketAddr>,
 }
 
-/// Lets a node look at its store once more, and put back what it has forgotten. Says whether the store has all orders
-/// that the node has in hand.
+/// Lets a node check its store once more, and put back what the store has forgotten. Returns whether the store has
+/// all orders that the node has in hand.
 async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<bool>)>) -> bool {
     let Some((end, mut presence)) = presence else { return true };
     // It may have ended already.
@@ -161,8 +161,8 @@ async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<bool>)>) ->
     }
 }
 
-/// This process ends: the orders in hand stay in the folder of the node. The store may not know them, or forget them
-/// before the next start.
+/// Writes the orders in hand into the node's folder when this process ends. The store may not know them, or may
+/// forget them before the next start.
 fn keep_in_hand(engine: &Engine, file: &InHandFile, is_all_stored: bool) {
     let orders = engine.orders_in_hand();
     if orders.is_empty() {
@@ -195,7 +195,7 @@ fn keep_in_hand(engine: &Engine, file: &InHandFile, is_all_stored: bool) {
 }
 
 impl Drop for BackgroundTasks {
-    /// A node that is not stopped loses nothing: every order has a timer in the store.
+    /// Drops the node without a stop. Nothing is lost: every order has a timer in the store.
     fn drop(&mut self) {
         let callbacks = self.callbacks.take().map(|server| server.abort_handle());
         let releasing = self.releasing.take().map(|task| task.abort_handle());
@@ -209,14 +209,14 @@ impl Drop for BackgroundTasks {
     }
 }
 
-/// A caller's claim on an order.
+/// What a caller gets for its placement, to wait for the answer.
 #[derive(Clone, Debug)]
 pub struct Ticket {
     pub placed: PlacedOrder,
     engine: Arc<Engine>,
 }
 
-/// An answer, and where it came from.
+/// An answer, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Solved {
     pub answer: Answer,
@@ -227,7 +227,7 @@ pub struct Solved {
 }
 
 impl Solved {
-    /// The token, the text or the JSON document.
+    /// The content of the answer: a token, a text or a JSON document.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.answer.payload.text
@@ -279,14 +279,14 @@ impl Quittance {
         Ok(self.place(order).await?.wait().await?)
     }
 
-    /// Places an order, or joins the one that is there. It is durable when this returns.
+    /// Places an order, or joins the existing one. The order is durable when this returns.
     pub async fn place(&self, order: impl Into<Order>) -> Result<Ticket, PlaceError> {
         let Order { kind, draft } = order.into();
         let placed = self.engine.place(&kind, draft).await?;
         Ok(Ticket { placed, engine: Arc::clone(&self.engine) })
     }
 
-    /// A claim on an order that is on record.
+    /// A ticket for an order on record.
     pub async fn ticket(&self, key: &Key) -> Result<Option<Ticket>, StoreError> {
         let Some(order) = self.read(key).await? else { return Ok(None) };
         let min_life = order.terms.min_life;
@@ -307,7 +307,7 @@ impl Quittance {
         self.engine.read(key).await
     }
 
-    /// Orders in the order of their keys, from the first one after `after`; what cannot be read says so.
+    /// Lists orders by key, beginning after `after`. A record that cannot be read is listed as unreadable.
     pub async fn list(
         &self,
         which: Which<'_>,
@@ -322,12 +322,12 @@ impl Quittance {
         Ok(matches!(self.engine.cancel(key).await?, ApplyOutcome::Advanced { .. }))
     }
 
-    /// Sends a dead letter on its way again; says whether there was one.
+    /// Replays a dead letter. Returns whether there was one.
     pub async fn replay(&self, key: &Key) -> Result<bool, StoreError> {
         Ok(matches!(self.engine.replay(key).await?, ApplyOutcome::Advanced { .. }))
     }
 
-    /// Gives a dead letter up for good; says whether there was one. An unreadable record is removed, which frees its
+    /// Drops a dead letter for good. Returns whether there was one. An unreadable record is removed, which frees its
     /// key.
     pub async fn drop_dead(&self, key: &Key) -> Result<bool, StoreError> {
         let dropped = self.engine.drop_dead_letter(key).await?;
@@ -339,29 +339,29 @@ impl Quittance {
         self.store.usage(from, to).await
     }
 
-    /// The pools, by name, and how they stand.
+    /// The pools and their state, by name.
     pub async fn pools(&self) -> Result<Vec<PoolView>, StoreError> {
         self.engine.pools().await
     }
 
-    /// Creates a pool, or changes it. Whatever makes no sense is refused, and changes nothing.
+    /// Creates or changes a pool. An invalid pool is refused, and changes nothing.
     pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolView, PoolError> {
         self.engine.set_pool(spec).await
     }
 
-    /// Takes a pool away; says whether there was one. What it has bought stays on its stock until it expires.
+    /// Removes a pool. Returns whether there was one. Its answers stay in stock until they expire.
     pub async fn remove_pool(&self, name: &str) -> Result<bool, StoreError> {
         self.engine.remove_pool(name).await
     }
 
-    /// The currency that all money is in, by ISO 4217.
+    /// The currency of all amounts, by ISO 4217.
     #[must_use]
     pub fn currency(&self) -> &str {
         self.engine.currency()
     }
 
-    /// What callers have reported about the answers of each site, as the store has it: in a node that only reads, the
-    /// engine has read nothing.
+    /// What callers have reported about the answers of each site, read from the store. The engine of a node that only
+    /// reads knows nothing of this.
     pub async fn trusts(&self) -> Result<Vec<TrustDocument>, StoreError> {
         let documents = self.membership.documents().await?.into_iter();
         let trusts = documents.filter_map(|record| match record.document {
@@ -371,38 +371,39 @@ impl Quittance {
         Ok(trusts.collect())
     }
 
-    /// Why nothing is submitted until an operator has fixed the provider's account, if so.
+    /// The fault for which nothing is submitted until an operator has fixed the provider's account; `None` if there
+    /// is none.
     #[must_use]
     pub fn paused(&self) -> Option<Fault> {
         self.engine.paused()
     }
 
-    /// An operator has fixed the provider's account: all orders that wait for it continue, on all nodes that
-    /// share the store within a few seconds. Returns the number of those orders.
+    /// Continues all orders that wait for the provider's account, because an operator has fixed it. Other nodes of
+    /// the store do this within a few seconds. Returns the number of orders.
     pub async fn release(&self) -> Result<usize, StoreError> {
         self.engine.release_for_all().await
     }
 
-    /// Where callbacks are taken in, if they are.
+    /// The address that listens for callbacks; `None` if there is none.
     #[must_use]
     pub fn listens_on(&self) -> Option<SocketAddr> {
         self.running().listens_on
     }
 
-    /// How many callbacks carried a proof that was not ours, and how many had no understandable content.
+    /// How many callbacks had an invalid MAC, and how many could not be read.
     #[must_use]
     pub fn strange_callbacks(&self) -> (u64, u64) {
         let senseless = self.running().callbacks.as_ref().map_or(0, CallbackServer::senseless);
         (self.engine.forged(), senseless)
     }
 
-    /// How many stored records could not be understood since the start.
+    /// How many stored records could not be read since the start.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
         self.engine.unreadable()
     }
 
-    /// Takes nothing new, ends what is under way and returns. Nothing is lost by not calling it.
+    /// Accepts nothing new, finishes the work in progress and returns. Nothing is lost without this call.
     pub async fn stop(&self) {
         self.engine.stop();
         let (worker, callbacks, releasing, presence, in_hand_file) = {
@@ -444,17 +445,17 @@ impl Quittance {
         self.server.finish_traces().await;
     }
 
-    /// Who works on the same orders, and how they are.
+    /// The nodes of the store, and their state.
     pub async fn members(&self) -> Result<Members, StoreError> {
         self.membership.members().await
     }
 
-    /// What the store's own settings promise.
+    /// Findings about the store's own settings.
     pub async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
         self.membership.checkup().await
     }
 
-    /// Why the store takes nothing any more, if it was closed.
+    /// Why the store is closed; `None` if it is open.
     pub async fn sealed(&self) -> Result<Option<String>, StoreError> {
         self.membership.sealed().await
     }
@@ -476,7 +477,7 @@ impl Ticket {
         self.placed.key
     }
 
-    /// Waits for the answer, until the caller's time is up. May be called again.
+    /// Waits for the answer until the caller's time is up. This may be called again.
     pub async fn wait(&self) -> Result<Solved, NoAnswer> {
         let order = self.placed.key;
         match self.engine.wait(&self.placed).await {
@@ -494,8 +495,8 @@ impl Ticket {
         }
     }
 
-    /// An order of the caller's own may have been given what stood in the stock, before anything was bought for it. A
-    /// caller that waited for an answer can wait for this look, too.
+    /// The origin of the answer, read again from the store: an order may have got an answer from stock, before
+    /// anything was bought for it. A caller that waited for the answer can wait for this read, too.
     async fn origin(&self) -> Origin {
         if self.placed.origin != Origin::Api {
             return self.placed.origin;

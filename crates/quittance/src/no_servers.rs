@@ -1,4 +1,5 @@
-//! Stands in for `node_servers.rs` where the crate is built without the feature `gateway`: no server, nothing to listen on, and no webhooks.
+//! Replaces `node_servers.rs` if the crate is built without the feature `gateway`: no server, no listener and no
+//! webhooks.
 
 use crate::StartError;
 use crate::builder::SecretSource;
@@ -54,7 +55,7 @@ impl Server {
     pub(crate) async fn finish_traces(&self) {}
 }
 
-/// There is none.
+/// A listener for callbacks, which does not exist without a gateway.
 pub(crate) enum CallbackListener {}
 
 impl CallbackListener {
@@ -63,7 +64,7 @@ impl CallbackListener {
     }
 }
 
-/// There is none; the field is for the code that reads it.
+/// A server for callbacks, which does not exist without a gateway. The field is for the code that reads it.
 pub(crate) struct CallbackServer {
     pub(crate) listens_on: Option<SocketAddr>,
     never: CallbackListener,
@@ -83,7 +84,7 @@ impl CallbackServer {
     }
 }
 
-/// Calls no webhook: an order that has one was placed by a node with a gateway, and the next try may be that node's.
+/// A sender that calls no webhook. A node with a gateway placed the order, and that node may make the next try.
 #[derive(Clone)]
 pub(crate) struct Webhooks;
 

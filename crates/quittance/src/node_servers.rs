@@ -1,5 +1,5 @@
 //! The servers of a node: the gateway for callers over HTTP, the operator's API, the address for callbacks, and the
-//! calls to webhooks. `no_servers.rs` stands in for this file where the crate is built without the feature `gateway`.
+//! sender of webhooks. `no_servers.rs` replaces this file if the crate is built without the feature `gateway`.
 
 use crate::builder::SecretSource;
 use crate::{Builder, Quittance, StartError};
@@ -18,14 +18,14 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Where providers can call us.
+/// How providers can call us.
 #[derive(Clone)]
 pub struct Callbacks {
-    /// Where this process listens for them; nowhere, if its gateway does that with all else.
+    /// The address on which this process listens for callbacks; `None` if its gateway does.
     pub listen: Option<SocketAddr>,
-    /// How the provider gets there, such as `https://q.example.com`; what stands before us passes it on.
+    /// The address that providers call, such as `https://q.example.com`. A proxy before us may pass calls on.
     pub public_url: String,
-    /// The secret of callback addresses, equal on every node. If there is none, one is drawn and kept beside the store.
+    /// The secret that signs callback addresses, equal on every node. `None`: one is drawn and kept beside the store.
     pub secret: Option<[u8; 32]>,
     pub limits: Limits,
 }
@@ -36,7 +36,7 @@ impl Callbacks {
         Self { listen: Some(listen), ..Self::through_gateway(public_url) }
     }
 
-    /// They come in through the [gateway](Builder::gateway).
+    /// Callbacks that come in through the [gateway](Builder::gateway).
     #[must_use]
     pub fn through_gateway(public_url: impl Into<String>) -> Self {
         Self { listen: None, public_url: public_url.into(), secret: None, limits: Limits::default() }
@@ -50,7 +50,7 @@ impl fmt::Debug for Callbacks {
     }
 }
 
-/// What makes a node a gateway, for callers who come over HTTP.
+/// The settings that make a node a gateway, for callers over HTTP.
 #[derive(Debug, Default)]
 pub struct GatewaySetup {
     pub tenants: Vec<TenantSettings>,
@@ -59,28 +59,28 @@ pub struct GatewaySetup {
     pub settings: GatewaySettings,
     /// The settings of the operator's API.
     pub operator: AdminSettings,
-    /// How answers are shared, where it is more than a word for each tenant.
+    /// The rule for sharing answers, if it is more than one setting for each tenant.
     pub reuse: Option<ReuseRule>,
-    /// The collector of traces, if there is one.
+    /// The collector of traces; `None` for no traces.
     pub traces: Option<TraceSettings>,
 }
 
 impl Builder {
-    /// Lets the provider call us, which is how doubts are settled. Without it answers are polled.
+    /// Lets the provider call us, which settles attempts in doubt. Without callbacks, answers are polled.
     #[must_use]
     pub fn callbacks(mut self, callbacks: Callbacks) -> Self {
         self.server.callbacks = Some(callbacks);
         self
     }
 
-    /// Lets callers come over HTTP: see [`Quittance::gateway`].
+    /// Adds a gateway for callers over HTTP: see [`Quittance::gateway`].
     #[must_use]
     pub fn gateway(mut self, setup: GatewaySetup) -> Self {
         self.server.gateway = Some(setup);
         self
     }
 
-    /// How webhooks are called. Every node on a store should have the same settings.
+    /// Sets how webhooks are called. Every node on a store should have the same settings.
     #[must_use]
     pub fn webhooks(mut self, settings: WebhookSettings) -> Self {
         self.server.webhooks = settings;
@@ -89,21 +89,21 @@ impl Builder {
 }
 
 impl Quittance {
-    /// What callers over HTTP come to, if the node was built with [one](Builder::gateway): give it something to
-    /// listen on.
+    /// The router for callers over HTTP, if the node was built with [a gateway](Builder::gateway). It needs something
+    /// to listen on.
     #[must_use]
     pub fn gateway(&self) -> Option<&Gateway> {
         self.server.gateway.as_ref()
     }
 
-    /// The operator's API of the gateway: run [`Admin::run`] for samples and alerts.
+    /// The operator's API of the gateway. Run [`Admin::run`] for samples and alerts.
     #[must_use]
     pub fn admin(&self) -> Option<&Admin> {
         self.server.admin.as_ref()
     }
 }
 
-/// What the builder was given for the servers.
+/// The builder's settings for the servers.
 #[derive(Debug, Default)]
 pub(crate) struct ServerSetup {
     callbacks: Option<Callbacks>,
@@ -111,7 +111,7 @@ pub(crate) struct ServerSetup {
     webhooks: WebhookSettings,
 }
 
-/// What is ready before the engine, because the engine needs it.
+/// The parts of the servers that must exist before the engine.
 pub(crate) struct Prepared {
     setup: Option<GatewaySetup>,
     commit_feed: Option<CommitFeed>,
@@ -119,17 +119,18 @@ pub(crate) struct Prepared {
 }
 
 impl ServerSetup {
-    /// For a node that only reads its store.
+    /// These parts without callbacks, for a node that only reads its store.
     pub(crate) fn without_callbacks(self) -> Self {
         Self { callbacks: None, ..self }
     }
 
-    /// Whether the operator has given no secret, so that callbacks and webhooks are signed with the store's.
+    /// Whether the operator has set no secret, so that callbacks and webhooks are signed with the store's.
     pub(crate) fn uses_secret_of_store(&self) -> bool {
         self.callbacks.as_ref().is_none_or(|callbacks| callbacks.secret.is_none())
     }
 
-    /// Sets what the servers need of the engine: tenants, the callback address, and to hear of every commit.
+    /// Gives the engine's settings what the servers need: tenants, the callback address, and a notice of every
+    /// commit.
     pub(crate) fn prepare(
         self,
         settings: &mut Settings,
@@ -163,7 +164,7 @@ impl ServerSetup {
         Prepared { setup: self.gateway, commit_feed, webhooks }
     }
 
-    /// What listens for callbacks by itself, if that is wanted.
+    /// The separate listener for callbacks, if there is one.
     pub(crate) fn callback_listener(&self) -> Option<CallbackListener> {
         let Callbacks { listen, limits, .. } = self.callbacks.as_ref()?;
         listen.map(|address| CallbackListener { address, limits: *limits })
@@ -193,7 +194,7 @@ impl Prepared {
     }
 }
 
-/// The gateway of a node and its operator's API, if it has them. Clones share them.
+/// The gateway of a node and its operator's API, if the node has them. Clones share both.
 #[derive(Clone, Default)]
 pub(crate) struct Server {
     gateway: Option<Gateway>,
@@ -201,7 +202,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Counts the open orders of tenants, for as long as other nodes may place some, too.
+    /// Counts the open orders of tenants, as long as other nodes may place some, too.
     pub(crate) fn keep_counting(&self) -> Option<JoinHandle<()>> {
         let orders = self.gateway.as_ref()?.orders().clone();
         Some(tokio::spawn(orders.keep_counting()))
@@ -222,7 +223,7 @@ impl Server {
     }
 }
 
-/// Where callbacks are to be taken in.
+/// A listener for callbacks that is not the gateway.
 pub(crate) struct CallbackListener {
     address: SocketAddr,
     limits: Limits,
@@ -239,7 +240,7 @@ impl CallbackListener {
     }
 }
 
-/// The running server for callbacks, where it is not the gateway.
+/// The running server for callbacks, if it is not the gateway.
 pub(crate) struct CallbackServer {
     api: CallbackApi,
     task: JoinHandle<()>,
@@ -255,7 +256,7 @@ impl CallbackServer {
         self.task.abort_handle()
     }
 
-    /// A request that is being read is answered; its content is safe either way.
+    /// Stops the server. A request that is being read still gets its reply, and its content is safe either way.
     pub(crate) async fn close(self) {
         self.api.close().await;
         self.task.abort();

@@ -1,5 +1,5 @@
-//! What a caller wants, as types: one for each of the common kinds, with its fields as methods, and [`Order`] for all
-//! the rest. A typed order is an [`Order`] that cannot be misspelt.
+//! Orders as types: one for each of the common kinds, with its fields as methods, and [`Order`] for all other kinds.
+//! A typed order is an [`Order`] whose names cannot be misspelt.
 
 use quittance_lifecycle::{Draft, Reuse, Value};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The tenant of orders that name none.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// What is wanted, once: a kind, its parameters, and the caller's conditions.
+/// An order as a caller places it: a kind, its parameters, and the caller's conditions.
 ///
 /// Parameters have the names of the classic protocol; `quittance kinds NAME` lists them.
 ///
@@ -32,38 +32,39 @@ impl Order {
         Self { kind: kind.into(), draft: Draft::new(DEFAULT_TENANT) }
     }
 
-    /// A parameter: text, or the bytes of a file.
+    /// Sets a parameter: text, or the bytes of a file.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.draft = self.draft.with(name, value);
         self
     }
 
-    /// Names the job: the same key is the same order and gets the same answer, for as long as its record lives;
-    /// another key is another job. Without a key, [`shared`](Self::shared) or [`exclusive`](Self::exclusive) decides.
+    /// Sets the idempotency key. Placements with one key are one order and get one answer, as long as its record
+    /// exists. Another key is another order. Without a key, [`shared`](Self::shared) or
+    /// [`exclusive`](Self::exclusive) decides.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.draft.idempotency_key = Some(key.into());
         self
     }
 
-    /// This placement is a job of its own, and no other placement gets its answer: the default of kinds whose answers
-    /// the site takes once.
+    /// Makes this placement an order of its own, whose answer goes to no other placement. This is the default of
+    /// kinds with single-use answers.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.draft.reuse = Some(Reuse::Exclusive);
         self
     }
 
-    /// Equal placements are one job: they join it, and get the same answer while it is good. The default of kinds
-    /// whose answers can be used again.
+    /// Lets equal placements share one order: they join it, and get its answer while it is good. This is the default
+    /// of kinds with reusable answers.
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.draft.reuse = Some(Reuse::Shared);
         self
     }
 
-    /// How much life the answer must have when it is handed out. Orders that ask for different lives are different
+    /// Sets how much life the answer must have when it is handed out. Orders with different values are different
     /// orders.
     #[must_use]
     pub fn min_life(mut self, span: Duration) -> Self {
@@ -71,21 +72,21 @@ impl Order {
         self
     }
 
-    /// An answer that is bought for this order: one from the stock will not do.
+    /// Accepts no answer from stock: one is bought for this order.
     #[must_use]
     pub fn no_stock(mut self) -> Self {
         self.draft.no_stock = true;
         self
     }
 
-    /// How long the order may take.
+    /// Sets how long the order may take.
     #[must_use]
     pub fn timeout(mut self, span: Duration) -> Self {
         self.draft.timeout = Some(span);
         self
     }
 
-    /// The tenant that places the order.
+    /// Sets the tenant that places the order.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>) -> Self {
         self.draft.tenant = name.into();
@@ -97,7 +98,7 @@ impl Order {
         &self.kind
     }
 
-    /// All parameters so far.
+    /// All that was set so far.
     #[must_use]
     pub const fn draft(&self) -> &Draft {
         &self.draft
@@ -126,49 +127,49 @@ macro_rules! typed {
                 Self(self.0.with($param, value))
             })*
 
-            /// See [`Order::with`]: for a parameter that has no method of its own.
+            /// Sets a parameter that has no method of its own: see [`Order::with`].
             #[must_use]
             pub fn with(self, name: &str, value: impl Into<Value>) -> Self {
                 Self(self.0.with(name, value))
             }
 
-            /// See [`Order::idempotency_key`].
+            /// Sets the idempotency key: see [`Order::idempotency_key`].
             #[must_use]
             pub fn idempotency_key(self, key: impl Into<String>) -> Self {
                 Self(self.0.idempotency_key(key))
             }
 
-            /// See [`Order::shared`].
+            /// Lets equal placements share one order: see [`Order::shared`].
             #[must_use]
             pub fn shared(self) -> Self {
                 Self(self.0.shared())
             }
 
-            /// See [`Order::exclusive`].
+            /// Makes this placement an order of its own: see [`Order::exclusive`].
             #[must_use]
             pub fn exclusive(self) -> Self {
                 Self(self.0.exclusive())
             }
 
-            /// See [`Order::min_life`].
+            /// Sets the least life of the answer: see [`Order::min_life`].
             #[must_use]
             pub fn min_life(self, span: Duration) -> Self {
                 Self(self.0.min_life(span))
             }
 
-            /// See [`Order::no_stock`].
+            /// Accepts no answer from stock: see [`Order::no_stock`].
             #[must_use]
             pub fn no_stock(self) -> Self {
                 Self(self.0.no_stock())
             }
 
-            /// See [`Order::timeout`].
+            /// Sets how long the order may take: see [`Order::timeout`].
             #[must_use]
             pub fn timeout(self, span: Duration) -> Self {
                 Self(self.0.timeout(span))
             }
 
-            /// See [`Order::tenant`].
+            /// Sets the tenant: see [`Order::tenant`].
             #[must_use]
             pub fn tenant(self, name: impl Into<String>) -> Self {
                 Self(self.0.tenant(name))
@@ -184,7 +185,7 @@ macro_rules! typed {
 }
 
 typed! {
-    /// The characters in a picture.
+    /// The text in an image.
     ///
     /// ```
     /// use quittance::Image;
@@ -197,7 +198,7 @@ typed! {
         instructions => "textinstructions": &str,
         case_sensitive => "regsense": &str,
         numeric => "numeric": &str,
-        /// `1` if the picture shows a sum to be worked out.
+        /// `1` if the image shows a sum to be computed.
         calculate => "calc": &str,
         phrase => "phrase": &str,
         min_length => "min_len": &str,
@@ -214,7 +215,7 @@ typed! {
         language => "lang": &str,
     }
 
-    /// A reCAPTCHA v2 token, also of the invisible and the enterprise sort.
+    /// A reCAPTCHA v2 token, also invisible or enterprise.
     ///
     /// ```
     /// let order = quittance::RecaptchaV2::new("6Le-site-key", "https://example.com/login").invisible("1");
@@ -248,7 +249,7 @@ typed! {
     /// ```
     HCaptcha = "hcaptcha" (site_key => "sitekey": &str, page => "pageurl": &str) {
         invisible => "invisible": &str,
-        /// What the page calls `rqdata`.
+        /// The value that the page calls `rqdata`.
         data => "data": &str,
         user_agent => "userAgent": &str,
         proxy => "proxy": &str,
@@ -262,16 +263,16 @@ typed! {
     /// ```
     Turnstile = "turnstile" (site_key => "sitekey": &str, page => "pageurl": &str) {
         action => "action": &str,
-        /// What the page calls `cData`.
+        /// The value that the page calls `cData`.
         data => "data": &str,
-        /// What the page calls `chlPageData`.
+        /// The value that the page calls `chlPageData`.
         page_data => "pagedata": &str,
         user_agent => "userAgent": &str,
         proxy => "proxy": &str,
         proxy_type => "proxytype": &str,
     }
 
-    /// A GeeTest v3 answer. A challenge is good for one load of the page.
+    /// A GeeTest v3 answer. A challenge is valid for one load of the page.
     ///
     /// ```
     /// let order = quittance::Geetest::new("gt", "challenge", "https://example.com/login");
@@ -303,7 +304,7 @@ typed! {
         proxy_type => "proxytype": &str,
     }
 
-    /// A clearance cookie, good for the same proxy and browser only.
+    /// A clearance cookie, valid only for the proxy and browser of the solve.
     ///
     /// ```
     /// let order = quittance::CloudflareChallenge::new("https://example.com/", "user:pass@192.0.2.1:8080", "HTTP");
@@ -318,7 +319,7 @@ typed! {
 mod tests {
     use super::*;
 
-    /// A typed order whose names the catalog does not know would be refused, or worse, identified wrongly.
+    /// A typed order with names that the catalogue does not know would be refused, or identified wrongly.
     #[test]
     fn every_typed_order_says_what_its_kind_understands() {
         let page = "https://example.com/";

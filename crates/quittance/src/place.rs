@@ -1,5 +1,5 @@
-//! Where orders are kept: in memory, on this machine's disk, or with a server that many nodes share. Opening a place
-//! gives the store, and the membership of those who work on it.
+//! Where orders are kept: in memory, on this machine's disk, or on a server that many nodes share. Opening a place
+//! gives the store and its membership.
 
 #[cfg(feature = "embedded")]
 use crate::callback_secret;
@@ -28,7 +28,7 @@ use quittance_store_redis::{RedisStore, Settings as RedisSettings};
 /// Where orders are kept.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In memory: nothing is kept after the end of the process.
+    /// In memory: nothing is kept after the process ends.
     Memory,
     /// In SQLite in this directory, used by one process.
     #[cfg(feature = "embedded")]
@@ -53,7 +53,7 @@ pub enum StoreOpenError {
     Postgres(#[from] quittance_store_postgres::PostgresOpenError),
 }
 
-/// The callback secret cannot be read or kept.
+/// Why the callback secret cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error("the callback secret cannot be read or kept")]
@@ -73,18 +73,17 @@ pub enum SecretError {
 pub struct Opened {
     pub store: Arc<dyn Store>,
     pub membership: Arc<dyn Membership>,
-    /// Where nodes keep limits together, if other nodes may work on the same orders.
+    /// The leases of limits that nodes keep together; `None` if no other node can work on these orders.
     pub leases: Option<Arc<dyn Leases>>,
     keeper: SecretHome,
 }
 
-/// Where the secret is kept by which we know our own callback addresses: in the store of the orders that they are
-/// about.
+/// Where the callback secret is kept: with the store of the orders.
 #[derive(Clone)]
 enum SecretHome {
     Absent,
     #[cfg(feature = "embedded")]
-    /// With the secret, once it is known: the folder may be lost.
+    /// The folder of an embedded store. The secret is kept in memory, too, because the folder may be lost.
     Folder(PathBuf, EmbeddedStore, Arc<FolderSecret>),
     #[cfg(feature = "redis")]
     Redis(RedisStore),
@@ -92,12 +91,12 @@ enum SecretHome {
     Postgres(PostgresStore),
 }
 
-/// The secret of a store on this machine.
+/// The secret of an embedded store.
 #[cfg(feature = "embedded")]
 #[derive(Default)]
 struct FolderSecret {
     known: OnceLock<[u8; 32]>,
-    /// The file was gone when the store was opened: what to report about it, once.
+    /// A report that the file was missing when the store was opened, to be sent once.
     was_gone: Mutex<Option<String>>,
 }
 
@@ -116,7 +115,7 @@ impl Place {
         }
     }
 
-    /// What people call it; never with a password.
+    /// The address without its password.
     #[must_use]
     pub fn address(&self) -> String {
         match self {
@@ -130,7 +129,7 @@ impl Place {
         }
     }
 
-    /// Needs a tokio runtime.
+    /// Opens the place. Needs a tokio runtime.
     pub async fn open(&self) -> Result<Opened, StoreOpenError> {
         Ok(match self {
             Self::Memory => Opened {
@@ -170,8 +169,8 @@ impl Place {
 }
 
 impl Opened {
-    /// The secret for a look: the one that stands. If there is none, `drawn` is kept in the folder of an embedded
-    /// store, and nowhere in a shared one: that may be empty because it was flushed, and its nodes bring theirs back.
+    /// The secret for a node that only reads. If there is none, an embedded store keeps `drawn` in its folder, but a
+    /// shared store does not: it may have been flushed, and its nodes put their secret back.
     pub(crate) async fn secret_as_it_is(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
@@ -188,7 +187,7 @@ impl Opened {
         }
     }
 
-    /// The secret that stands in a shared store, if one does.
+    /// The secret in a shared store, if there is one.
     pub(crate) async fn standing_secret(&self) -> Result<Option<[u8; 32]>, StoreError> {
         match &self.keeper {
             SecretHome::Absent => Ok(None),
@@ -201,8 +200,7 @@ impl Opened {
         }
     }
 
-    /// The secret by which nodes know their own callback addresses: the one that stands, or `drawn` if there is none
-    /// yet.
+    /// The callback secret of the store. If there is none yet, stores `drawn` and returns it.
     pub async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
         Ok(match &self.keeper {
             SecretHome::Absent => drawn,
@@ -232,8 +230,7 @@ impl Opened {
         })
     }
 
-    /// Puts this secret in the place of the one that stands. The keys of orders follow from it, so it is only for a
-    /// store without orders.
+    /// Replaces the secret. The keys of orders depend on it, so use this only for a store without orders.
     pub(crate) async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), SecretError> {
         #[cfg(not(any(feature = "embedded", feature = "redis", feature = "postgres")))]
         let _ = secret;
@@ -254,7 +251,7 @@ impl Opened {
 }
 
 impl Opened {
-    /// Who the store is and how far it has come, if others share it; see [`StoreMark`].
+    /// The identity and epoch of a shared store: see [`StoreMark`]. `None` for other stores.
     pub(crate) async fn mark(&self, request: MarkRequest<'_>) -> Result<Option<StoreMark>, StoreError> {
         #[cfg(not(any(feature = "redis", feature = "postgres")))]
         let _ = request;
@@ -269,7 +266,7 @@ impl Opened {
         }
     }
 
-    /// From now on commits are for the store with this mark: any other refuses them.
+    /// From now on, commits are only for the store with this mark. Any other store refuses them.
     pub(crate) fn trust(&self, mark: &StoreMark) {
         #[cfg(not(any(feature = "redis", feature = "postgres")))]
         let _ = mark;
@@ -284,7 +281,7 @@ impl Opened {
         }
     }
 
-    /// What happened to the files of a store on this machine, if anything did.
+    /// What happened to the files of an embedded store, if anything did.
     pub(crate) fn damage(&self) -> Option<String> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
@@ -293,7 +290,7 @@ impl Opened {
         }
     }
 
-    /// How many timers of orders a shared store had lost, and has again.
+    /// How many lost timers of orders a shared store has restored.
     pub(crate) fn timers_restored(&self) -> u64 {
         match &self.keeper {
             #[cfg(feature = "redis")]
@@ -302,7 +299,7 @@ impl Opened {
         }
     }
 
-    /// How many records cannot be read and wait for a person, if the store counts them.
+    /// How many records cannot be read and need an operator; `None` if the store does not count them.
     pub(crate) fn unreadable(&self) -> Option<u64> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
@@ -311,7 +308,7 @@ impl Opened {
         }
     }
 
-    /// A sentence about a store on this machine that cannot know whether its log has lost its end.
+    /// A sentence about an embedded store that cannot know whether the end of its log was lost.
     pub(crate) fn trail_note(&self) -> Option<String> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
@@ -320,8 +317,8 @@ impl Opened {
         }
     }
 
-    /// Writes the secret of a store on this machine again if its file is not what it was; says what happened to the
-    /// file, in words.
+    /// Checks the secret's file of an embedded store, and writes it again if it has changed. Returns what happened to
+    /// the file.
     pub(crate) fn look_at_secret(&self) -> io::Result<Option<String>> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
@@ -351,7 +348,7 @@ impl Opened {
         }
     }
 
-    /// Whether a store on this machine continues with the copy that was saved when its files were gone.
+    /// Whether an embedded store runs on the copy that was saved when its files were gone.
     pub(crate) fn is_restored(&self) -> bool {
         match &self.keeper {
             #[cfg(feature = "embedded")]
@@ -360,7 +357,7 @@ impl Opened {
         }
     }
 
-    /// All orders of a store that continues with a copy are listed for a person.
+    /// Notes that all orders of a store that runs on a copy are listed for an operator.
     pub(crate) fn forget_restored(&self) {
         match &self.keeper {
             #[cfg(feature = "embedded")]
@@ -369,7 +366,7 @@ impl Opened {
         }
     }
 
-    /// The orders whose last steps a store on this machine has lost.
+    /// The orders whose last steps an embedded store has lost.
     pub(crate) fn stale(&self) -> Vec<Key> {
         match &self.keeper {
             #[cfg(feature = "embedded")]

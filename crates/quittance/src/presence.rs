@@ -1,6 +1,6 @@
-//! How a node shows that it is there. It signs in to the store's membership every few seconds. On the way it compares
-//! its clock with those of the others, and goes by theirs if its own is far off. It also learns that an operator
-//! released the account on another node, or that the orders have moved elsewhere.
+//! Keeps a node in the membership with a heartbeat every few seconds. Each time, the node compares its clock with
+//! those of other nodes, and follows theirs if its own is far off. It also learns whether an operator released the
+//! account on another node, or whether the orders were moved away.
 
 use crate::SystemClock;
 use crate::clock::FleetClock;
@@ -14,20 +14,20 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// How often a node looks whether its store is still what it was.
+/// How often a node checks that its store is still the same.
 const LOOK_SPAN: Duration = Duration::from_secs(1);
 
-/// A reply that took longer than this says little about any clock.
+/// A reply that took longer than this is no evidence about a clock.
 const REPLY_MAX: Duration = Duration::from_secs(1);
 
-/// A clock that is set back by no more than this is not worth a line in the log.
+/// A clock that is set back by no more than this is not logged.
 const SET_BACK_MAX: Duration = Duration::from_secs(1);
 
-/// A correction is not changed by less than this: no reply tells the time more exactly.
+/// The smallest change of a correction: a reply shows the time no more exactly.
 const STEP_MS: u64 = 500;
 
-/// How far ahead of the store most are, the store itself and `mine` among them; where there are two in the middle,
-/// the one that is nearer to the store.
+/// The median of how far the clocks are ahead of the store, among the store itself and `mine`. If there are two in
+/// the middle, the one that is nearer to the store.
 fn usual(mine: i64, others: impl Iterator<Item = i64>) -> i64 {
     let mut all: Vec<i64> = others.chain([0, mine]).collect();
     all.sort_unstable();
@@ -41,10 +41,11 @@ pub(crate) struct Presence {
     node_status: NodeStatus,
     clock: FleetClock,
     is_sealed: bool,
-    /// Whether the log says that this machine's clock was set back.
+    /// Whether it was logged that this machine's clock was set back.
     is_set_back: bool,
     memory: StoreMemory,
-    /// The last release of the provider's account that was read from another node, once we have read the members.
+    /// The last release of the provider's account that another node has reported; the outer `None` before the members
+    /// were read.
     released: Option<Option<Timestamp>>,
 }
 
@@ -82,9 +83,9 @@ impl Presence {
         }
     }
 
-    /// Runs until it is stopped; then it looks at the store once more, so that nothing leaves with this node that the
-    /// store has forgotten. Says whether the store has all orders that this node has in hand. A store that is away
-    /// learns of us when it is back.
+    /// Sends heartbeats until it is stopped. Then it checks the store once more, so that nothing is lost that the
+    /// store has forgotten. Returns whether the store has all orders that this node has in hand. A store that is away
+    /// gets the heartbeat when it is back.
     pub(crate) async fn keep_up(mut self, mut ends: oneshot::Receiver<()>) -> bool {
         self.memory.remind(&self.engine);
         let engine = Arc::clone(&self.engine);
@@ -153,7 +154,8 @@ impl Presence {
         members.nodes.iter().filter(is_other).map(|signed| &signed.node_status)
     }
 
-    /// A node whose clock is far from most others, the store among them, goes by their time until its clock is right.
+    /// Corrects the time of a node whose clock is far from most others, including the store's, until its clock is
+    /// right.
     fn agree_on_the_time(&mut self, skew: i64, members: &Members) {
         let ahead = skew
             .saturating_sub(usual(skew, self.others(members).filter_map(|node_status| node_status.skew_ms)));
@@ -176,7 +178,7 @@ impl Presence {
         }
     }
 
-    /// What a person says to one node holds for all.
+    /// Applies an operator's release of the account on another node.
     fn listen_for_release(&mut self, members: &Members) {
         let latest = self.others(members).filter_map(|node_status| node_status.node_stats.released).max();
         // A release from before our start does not count for us.

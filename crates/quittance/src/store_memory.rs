@@ -1,6 +1,6 @@
-//! What a node remembers of its store, in memory and in its folder: who the store is, how far it had come, and the
-//! secrets that callbacks were signed with. By it a node notices a store that was flushed, restored or replaced, and
-//! does not take true callbacks for forged ones afterwards.
+//! What a node remembers of its store, in memory and in its folder: the store's identity, its epoch, and the secrets
+//! that signed callbacks. With this a node notices that a store was flushed, restored or replaced. It also still
+//! recognises genuine callbacks after that.
 
 use crate::callback_secret;
 use crate::in_hand_file::{InHandFile, KeptOrders};
@@ -16,16 +16,16 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Who the store is, as a node knows it.
+/// The name of the file with the store's identity.
 pub const IDENTITY: &str = "store-identity";
 const SECRETS: &str = "callback-secrets";
-/// What the store has forgotten, until a person has seen it.
+/// The name of the file about what the store has forgotten, until an operator has acknowledged it.
 pub const NOTE: &str = "store-forgot";
-/// How often the epoch is written down.
+/// How often the epoch is written.
 const KEEP_SPAN: Duration = Duration::from_secs(10);
-/// How often the log says that this node still puts back what it had in hand.
+/// How often it is logged that this node still puts back what it had in hand.
 const STILL_SPAN: Duration = Duration::from_secs(1);
-/// How often the log reports records that cannot be read, and timers that were lost.
+/// How often unreadable records and lost timers are logged.
 const REPORT_SPAN: Duration = Duration::from_secs(60);
 /// How many orders are named in the log.
 const NAMED_MAX: usize = 50;
@@ -38,25 +38,25 @@ pub(crate) struct StoreMemory {
     secrets: Vec<[u8; 32]>,
     /// When the first secret was drawn, by the store's clock.
     drawn_at: Option<Timestamp>,
-    /// The secret that this node works with, once it has agreed on it with the store.
+    /// The secret that this node uses, after it has agreed on one with the store.
     in_use: Option<[u8; 32]>,
     has_agreed: bool,
-    /// Signs calls to callers with what follows from the secret, unless the operator has given one.
+    /// Signs webhooks with a key derived from the secret, unless the operator has set a secret.
     webhooks: Option<Webhooks>,
     kept_at: Option<Instant>,
     has_note: bool,
-    /// What the store reported when it was opened, until it is acted on.
+    /// What the store reported when it was opened, until the node has acted on it.
     agreed: Option<StoreMark>,
-    /// The store failed before all that was in hand was put back.
+    /// Whether the store failed before everything in hand was put back.
     is_incomplete: bool,
-    /// Where an earlier process kept the orders that it had in hand, and how many of them cannot be read, until they
-    /// are compared with the store.
+    /// The file of an earlier process with its orders in hand, and how many of them cannot be read. `None` after they
+    /// were compared with the store.
     kept: Option<(InHandFile, usize)>,
-    /// The pools that are still to be put back.
+    /// The pools that must still be put back.
     owed_pools: Vec<KnownDocument>,
-    /// What was wrong with the store's own files at the last report.
+    /// The error of the store's own files at the last report.
     last_error: Option<String>,
-    /// The last report about lines of the trail that were lost.
+    /// The last report about lost lines of the trail.
     reported_trail: Option<String>,
     /// How many records could not be read at the last report, and when that was.
     reported_unreadable: (u64, Option<Instant>),
@@ -65,7 +65,7 @@ pub(crate) struct StoreMemory {
 }
 
 impl StoreMemory {
-    /// `dir` is the folder of this node.
+    /// Reads what this node remembers. `dir` is its folder.
     pub(crate) fn recall(opened: Opened, dir: Option<&Path>, address: String) -> Self {
         let mut memory = Self {
             opened,
@@ -99,7 +99,7 @@ impl StoreMemory {
         memory
     }
 
-    /// Agrees with the store on the secrets. Says whether other nodes may know of more.
+    /// Agrees with the store on the secrets. Returns whether other nodes may know of more.
     pub(crate) async fn agree(&mut self) -> Result<bool, StoreError> {
         let Some(mark) = self.mark_of_store(false).await? else {
             // A store that one node has to itself keeps its own secret; what is remembered here is of another store.
@@ -138,8 +138,8 @@ impl StoreMemory {
         })
     }
 
-    /// What was agreed holds for this engine: it begins nothing while other nodes put back what the store has
-    /// forgotten. Without `webhooks`, the operator has given the secret of callbacks and webhooks.
+    /// Applies to this engine what was agreed with the store. The engine begins no orders while other nodes put back
+    /// what the store has forgotten. Without `webhooks`, the operator has set the secret of callbacks and webhooks.
     pub(crate) fn hold_to(&mut self, engine: &Engine, secret: [u8; 32], webhooks: Option<Webhooks>) {
         self.in_use = Some(secret);
         self.webhooks = webhooks;
@@ -150,12 +150,12 @@ impl StoreMemory {
         }
     }
 
-    /// Whether the store is another than this node knew, or went back, before this process began.
+    /// Whether the store was replaced or restored before this process began.
     pub(crate) fn is_replaced(&self) -> bool {
         self.agreed.as_ref().is_some_and(|mark| self.is_other(mark))
     }
 
-    /// What an earlier process of this node had in hand when it stopped is in hand again, if the store may not have it.
+    /// Takes the orders in hand of an earlier process of this node, if the store may not have them.
     fn take_kept(&mut self, engine: &Engine) {
         let Some(file) = self.in_hand_file() else { return };
         let KeptOrders { orders, is_all_stored, unreadable } = match file.read() {
@@ -190,7 +190,7 @@ impl StoreMemory {
         self.is_incomplete = true;
     }
 
-    /// Where the orders in hand are kept when this node stops.
+    /// The file for the orders in hand when this node stops.
     pub(crate) fn in_hand_file(&self) -> Option<InHandFile> {
         self.dir.clone().map(|dir| InHandFile::new(dir, self.address.clone()))
     }
@@ -207,7 +207,7 @@ impl StoreMemory {
         self.mark.is_some_and(|(identity, epoch)| identity != mark.identity || epoch > mark.epoch)
     }
 
-    /// Whether the secrets are others than before.
+    /// Stores the secrets of the mark. Returns whether they differ from before.
     fn learn(&mut self, mark: &StoreMark) -> bool {
         let mut secrets = mark.secrets.clone();
         secrets.extend(self.secrets.iter().filter(|known| !mark.secrets.contains(known)));
@@ -220,7 +220,7 @@ impl StoreMemory {
         is_new
     }
 
-    /// Says what an earlier process left for a person to see.
+    /// Reports what an earlier process left for an operator to see.
     pub(crate) fn remind(&mut self, engine: &Engine) {
         let note = self.dir.as_ref().and_then(|dir| fs::read_to_string(dir.join(NOTE)).ok());
         if let Some(note) = note.filter(|note| !note.is_empty()) {
@@ -229,8 +229,8 @@ impl StoreMemory {
         }
     }
 
-    /// Looks whether the store is what it was, and acts if it is not. Says whether the store has all orders that this
-    /// node has in hand.
+    /// Checks whether the store is still the same, and acts if it is not. Returns whether the store has all orders
+    /// that this node has in hand.
     pub(crate) async fn look(&mut self, engine: &Engine, is_suspected: bool) -> bool {
         self.look_at_files(engine);
         self.look_at_records(engine);
@@ -279,8 +279,8 @@ impl StoreMemory {
         !self.is_incomplete
     }
 
-    /// All nodes of a store use one secret. If this node used another, the store has begun a recovery, and no order is
-    /// new until that is over.
+    /// Uses the secret on which the nodes of a store have agreed. If this node used another, the store has begun a
+    /// recovery, and no order is new until that is over.
     fn use_agreed_secret(&mut self, engine: &Engine, mark: &StoreMark, is_other: bool) {
         let Some(secret) = self.secrets.first().copied().filter(|secret| self.in_use != Some(*secret)) else {
             return;
@@ -300,14 +300,14 @@ impl StoreMemory {
         }
     }
 
-    /// First nothing is new any more, and only then commits are taken for this store.
+    /// Accepts the store: first no order may be new, and only then commits are for this store.
     fn take_for_true(&mut self, engine: &Engine, mark: &StoreMark) {
         engine.recover_for(mark.recovery);
         self.mark = Some((mark.identity, mark.epoch));
         self.opened.trust(mark);
     }
 
-    /// The recovery goes on, for all nodes, until this one has put back what it had in hand.
+    /// Puts back what this node had in hand, and prolongs the recovery for all nodes until then.
     async fn put_back_in_time(&mut self, engine: &Engine, is_other: bool) -> PutBack {
         let mut putting_back = pin!(engine.put_back());
         loop {
@@ -372,7 +372,7 @@ impl StoreMemory {
         }
     }
 
-    /// The embedded store says itself what happened to its files.
+    /// Reports what happened to the files of an embedded store.
     fn look_at_files(&mut self, engine: &Engine) {
         let damage = self.opened.damage();
         match self.opened.look_at_secret() {
@@ -425,7 +425,7 @@ impl StoreMemory {
         }
     }
 
-    /// Reports timers that the store had lost.
+    /// Reports timers that the store had lost and has restored.
     fn look_at_timers(&mut self, engine: &Engine) {
         let restored = self.opened.timers_restored();
         let (reported, at) = self.reported_timers;
@@ -448,7 +448,8 @@ impl StoreMemory {
         engine.note_forgetting(words);
     }
 
-    /// It helps after a restart only, so a folder that cannot be written is no reason to stop.
+    /// Writes a file into the folder. An error is not a reason to stop, because the file is only needed after a
+    /// restart.
     fn keep(&self, name: &str, bytes: &[u8]) {
         let Some(dir) = &self.dir else { return };
         if let Err(error) = callback_secret::keep(dir, name, bytes) {
@@ -481,7 +482,7 @@ fn read_identity(text: &str, address: &str) -> Option<([u8; 16], u64)> {
     Some((identity, lines.next()?.parse().ok()?))
 }
 
-/// When the secret was drawn that is kept beside it.
+/// When the secret beside this text was drawn.
 fn read_drawn_at(text: &str, address: &str) -> Option<Timestamp> {
     let mut lines = text.lines();
     if lines.next()? != address {

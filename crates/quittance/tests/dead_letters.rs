@@ -1,5 +1,5 @@
-//! A great many dead letters on the embedded store: listed, filtered, rehearsed and exported through `/v1`, within
-//! bounded memory. A million of them take minutes and some gigabytes of disk, so there are fewer by default:
+//! Many dead letters on the embedded store: listed, filtered, rehearsed and exported through `/v1`, in bounded
+//! memory. A million of them take minutes and several gigabytes of disk, so there are fewer by default:
 //! `LETTERS=1000000 cargo test --release -p quittance --test dead_letters -- --nocapture`.
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 #![expect(clippy::disallowed_methods, reason = "what is measured takes real time")]
@@ -16,11 +16,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// More than this must not be needed for any number of dead letters.
+/// The most memory that any number of dead letters may need.
 const GROWTH_MAX_MIB: u64 = 192;
 const DIED: u64 = 1_800_000_000_000;
 const AT_ONCE: u64 = 2000;
-/// One in so many is what the filter looks for.
+/// The filter matches one dead letter in this many.
 const RARE: u64 = 1000;
 
 fn dead_letter(n: u64) -> Order {
@@ -95,7 +95,7 @@ async fn fill(dir: &Path, size: u64) {
     }
 }
 
-/// What this process holds, in mebibytes; nothing where that is not known.
+/// The memory of this process in mebibytes; 0 if it is not known.
 fn resident_mib(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let found = status.lines().find_map(|status| status.strip_prefix(line));
@@ -105,7 +105,7 @@ fn resident_mib(line: &str) -> u64 {
 struct AdminClient(Quittance);
 
 impl AdminClient {
-    /// Calls `each` with every part of the answer.
+    /// Sends a request, and calls `each` with every part of the response.
     async fn ask(&self, method: &str, path: &str, body: &str, mut each: impl FnMut(&[u8])) {
         let mut request = http_request(method, path, body);
         request.headers_mut().insert("content-type", "application/json".parse().unwrap());
@@ -123,7 +123,7 @@ impl AdminClient {
         serde_json::from_slice(&whole).unwrap()
     }
 
-    /// All pages of a list: how many dead letters, and how many requests it took.
+    /// Reads all pages of a list. Returns how many dead letters and how many requests there were.
     async fn list(&self, query: &str) -> (u64, u64) {
         let (mut dead_letters, mut requests, mut after) = (0, 0, String::new());
         loop {

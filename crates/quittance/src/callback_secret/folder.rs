@@ -8,7 +8,7 @@ use std::path::Path;
 /// The file beside an embedded store with the secret that signs callback addresses.
 pub const SECRET_NAME: &str = "callback-secret";
 
-/// The secret of this directory: the one that is there, or else this one.
+/// The secret in this directory. If there is none, writes `secret` and returns it.
 pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     let path = dir.join(SECRET_NAME);
     if let Some(secret) = read(&path)? {
@@ -18,7 +18,7 @@ pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     Ok(secret)
 }
 
-/// What has become of the secret of a directory while a node used it.
+/// The state of the secret in a directory while a node uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     Unchanged,
@@ -26,7 +26,7 @@ pub(crate) enum Kept {
     Replaced,
 }
 
-/// Whether the file of the secret is what it was. One that cannot be read now is looked at again later.
+/// Whether the file of the secret is unchanged. A file that cannot be read now is checked again later.
 pub(crate) fn look_at(dir: &Path, secret: &[u8; 32]) -> Kept {
     match read(&dir.join(SECRET_NAME)) {
         Ok(None) => Kept::Deleted,
@@ -36,7 +36,7 @@ pub(crate) fn look_at(dir: &Path, secret: &[u8; 32]) -> Kept {
     }
 }
 
-/// Writes the secret of this directory again, and the directory, too, if it is gone.
+/// Writes the secret into this directory again, and creates the directory if it is gone.
 pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -51,7 +51,7 @@ pub(crate) fn found_in(dir: &Path) -> io::Result<Option<[u8; 32]>> {
     read(&dir.join(SECRET_NAME))
 }
 
-/// From now on this is the secret of this directory.
+/// Replaces the secret in this directory.
 pub(crate) fn replace_in(dir: &Path, secret: &[u8; 32]) -> io::Result<()> {
     keep(dir, SECRET_NAME, secret)
 }

@@ -1,4 +1,4 @@
-//! The usage of a store that moves, row by row: each is added in the new store once, also if the copying process is
+//! Copies the usage of a store, row by row. Each row is added once to the new store, even if the copying process is
 //! killed.
 
 use super::CopyStep;
@@ -7,21 +7,21 @@ use quittance_lifecycle::{Counters, Timestamp};
 use quittance_ports::{Day, Store, StoreError, UsageRow};
 use std::collections::BTreeMap;
 
-/// Follows the address, with the number of lines of the usage that were copied.
+/// The text after the address in a note, followed by the number of copied rows of the usage.
 pub(super) const USAGE_MARK: &str = "; lines of the usage that were copied: ";
-/// Follows that number, with what the next line amounts to in the new store before it is added there.
+/// The text after the number of rows, followed by the amount of the next row in the new store before the addition.
 pub(super) const NEXT_MARK: &str = ", the next amounts to ";
 
 pub(super) async fn all_usage(store: &dyn Store) -> Result<Vec<(UsageRow, Counters)>, StoreError> {
     store.usage(Day(0), Day::of(Timestamp::MAX)).await
 }
 
-/// This shows whether anything was added to a row.
+/// The sum of all counters of a row, which shows whether anything was added to the row.
 fn amount(counters: &Counters) -> u64 {
     counters.lines().fold(0, |sum, (_, count)| sum.wrapping_add(count))
 }
 
-/// How many lines are done, when the world ended before the note could say so of the last.
+/// How many rows are done, if the process died before the note counted the last one.
 pub(super) async fn lines_done(
     from: &Opened,
     to: &Opened,
@@ -36,8 +36,8 @@ pub(super) async fn lines_done(
     Ok(if now == before { lines } else { lines + 1 })
 }
 
-/// The old store's note says how many rows are done, and, before one is added, its sum at the target: so none is
-/// added again, whenever the process dies. No other process counts there meanwhile.
+/// Copies the usage. The old store's note contains how many rows are done and, before a row is added, its sum in the
+/// new store. So no row is added twice, whenever the process dies. No other process counts there meanwhile.
 pub(super) async fn copy_usage(
     from: &Opened,
     to: &Opened,

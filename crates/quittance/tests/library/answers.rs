@@ -1,4 +1,4 @@
-//! Orders of every sort, and the faults that a caller must not notice, or must learn of.
+//! Orders of every sort, and faults that a caller must not notice or must learn of.
 
 use crate::fixture::Fixture;
 use quittance::{
@@ -163,7 +163,7 @@ async fn a_permanent_error_is_returned_with_its_code_and_not_tried_again() {
     node.stop().await;
 }
 
-/// A pingback brings the token alone, and this one works in the browser that it was made with only.
+/// A callback contains only the token, which works only in the browser of the solve.
 #[tokio::test]
 async fn an_answer_that_is_bound_to_a_browser_comes_with_it_although_there_is_a_callback_address() {
     let fixture = Fixture::new(ClassicDialect::CaptchaAi).await;

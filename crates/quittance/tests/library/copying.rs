@@ -1,5 +1,5 @@
-//! Moving orders from one store to another: nothing is lost on the way, nothing is written to a store that was left,
-//! and an interrupted move begins again.
+//! Moving orders from one store to another: nothing is lost, nothing is written to a store that was left, and an
+//! interrupted move begins again.
 
 use crate::fixture::{Fixture, eventually};
 use quittance::copy::{CopyError, CopyStep, copy, survey};
@@ -26,7 +26,7 @@ async fn place() -> (TempDir, Place, Opened) {
     (dir, place, opened)
 }
 
-/// One order in every phase, some more than a page holds, and usage.
+/// One order in every phase, more orders than one page, and usage.
 async fn fill(opened: &Opened) -> usize {
     let more = (0..300).map(|n| samples::solving(&format!("order {n}"), samples::START));
     let all: Vec<_> = samples::every_phase().into_iter().chain(more).collect();
@@ -149,7 +149,7 @@ async fn everything_moves_and_the_old_store_takes_no_more() {
     Quittance::builder().place(place_after).open().await.unwrap();
 }
 
-/// As after a kill in the middle, and when the new store has moved orders on since.
+/// The state after a kill in the middle, or if the new store has advanced orders since.
 #[tokio::test]
 async fn what_is_there_already_is_left_alone_and_usage_are_added_once() {
     let (_old, _, from) = place().await;
@@ -186,7 +186,7 @@ async fn what_is_there_already_is_left_alone_and_usage_are_added_once() {
     assert_eq!(usage(&to).await, usage(&from).await, "no line was added twice");
 }
 
-/// Where they went they may have ended and been forgotten: to bring them back would pay for them again.
+/// In the new store, orders may have ended and been removed. Moving them again would pay for them again.
 #[tokio::test]
 async fn what_has_moved_is_not_moved_again_and_not_to_two_places() {
     let (_old, _, from) = place().await;
@@ -291,7 +291,7 @@ async fn nothing_is_copied_to_where_nodes_work_already_or_to_a_store_that_was_le
     assert!(matches!(&error, CopyError::TargetSealed { note } if note.contains("moon")), "{error}");
 }
 
-/// A node that began to work on what is there already would pay again for the rest.
+/// A node that began to work too early would pay again for the rest.
 #[tokio::test]
 async fn no_node_begins_to_work_on_a_store_that_is_being_filled() {
     let (_old, _, from) = place().await;
@@ -328,7 +328,7 @@ async fn a_store_is_not_moved_to_itself_whatever_it_is_called() {
     assert_eq!(from.membership.filling().await.unwrap(), None);
 }
 
-/// The key under which an order with this idempotency key stands on this node, once it has its answer.
+/// The key of the order with this idempotency key on this node, once it has its answer.
 async fn key_of(node: &Quittance, idempotency_key: &str) -> quittance::Key {
     let order = Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", "https://shop.example.com/");
     let ticket = node.place(order.idempotency_key(idempotency_key)).await.unwrap();
@@ -336,8 +336,8 @@ async fn key_of(node: &Quittance, idempotency_key: &str) -> quittance::Key {
     ticket.order()
 }
 
-/// The keys of orders are hashed under a secret of the store, so that a dictionary does not reveal what was ordered.
-/// A move takes the secret along, also where the new store has drawn one because it was opened before.
+/// The keys of orders are hashed with a secret of the store, so that a dictionary does not reveal what was ordered. A
+/// move copies the secret, also if the new store has drawn one because it was opened before.
 #[tokio::test]
 async fn the_keys_of_orders_follow_from_a_secret_that_lives_as_long_as_they_do() {
     let fixture = Fixture::new(quittance::ClassicDialect::TwoCaptcha).await;

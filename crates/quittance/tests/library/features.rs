@@ -1,9 +1,9 @@
-//! An embedder compiles what it uses: what `cargo tree` says about the library with fewer features.
+//! Tests which packages the library needs with fewer features, according to `cargo tree`.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The packages of the library with these features and no others, each with its own features behind it.
+/// The packages of the library with only these features, each with its own features.
 fn packages(features: &str) -> BTreeSet<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)

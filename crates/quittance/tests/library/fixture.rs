@@ -1,4 +1,4 @@
-//! A mock provider, a folder for the store, and a node with spans short enough for a test.
+//! A mock provider, a folder for the store, and a node with timeouts short enough for a test.
 
 use quittance::{
     ApiKey, Builder, Callbacks, ClassicDialect, ClassicProvider, ProviderSettings, Quittance, Settings,
@@ -8,11 +8,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longer than anything here may take on a machine that is busy with something else.
+/// A timeout for everything here, also on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Looks until there is something to see.
+/// Checks repeatedly until `look` returns a value.
 pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let looking = async {
         loop {
@@ -55,12 +55,12 @@ impl Fixture {
             .settings(quick)
     }
 
-    /// Polls for its answers.
+    /// A node that polls for its answers.
     pub(crate) async fn polling(&self) -> Quittance {
         self.builder().start().await.unwrap()
     }
 
-    /// Is called back, at an address that stays the same through restarts.
+    /// A node that gets callbacks, at an address that stays the same through restarts.
     pub(crate) async fn called_back(&self) -> Quittance {
         let listen = (Ipv4Addr::LOCALHOST, self.port).into();
         let callbacks = Callbacks::new(listen, format!("http://127.0.0.1:{}", self.port));

@@ -1,6 +1,6 @@
-//! What is sent is what is checked: tasks with hosts hidden in every way that we can think of, through every API, as
-//! pools, and as dead letters that are imported and replayed, over real sockets. A tap in front of the mock provider
-//! reads all that arrives with a reader of its own; no host may arrive that is not listed.
+//! Tests that what is checked is what is sent. Tasks have hosts hidden in every known way. They come through every
+//! API, as pools, and as dead letters that are imported and replayed. A tap before the mock provider reads everything
+//! with a reader of its own: no unlisted host may arrive.
 //!
 //! `HOST_TASKS=100000 cargo test --release -p quittance --test library hosts -- --nocapture` makes as many tasks as it says.
 
@@ -20,7 +20,7 @@ use quittance_mock_provider::MockDialect;
 use std::collections::BTreeMap;
 use world::{HostsProvider, HostsWorld};
 
-/// Enough to try everything a few times, in some seconds.
+/// Enough to try everything a few times within seconds.
 const TASKS: u64 = 2500;
 const AT_ONCE: u64 = 16;
 
@@ -33,7 +33,7 @@ const PROVIDERS: [HostsProvider; 6] = [
     HostsProvider::Json(MockDialect::CapMonster),
 ];
 
-/// What came of so many tasks.
+/// The outcome of all tasks.
 #[derive(Debug, Default)]
 struct HostsOutcome {
     sent: u64,

@@ -1,4 +1,4 @@
-//! The library as its users see it: against the mock provider over real HTTP, on a real store.
+//! Tests of the library as its users see it: with the mock provider over real HTTP, and on a real store.
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 
 mod answers;

@@ -1,4 +1,4 @@
-//! What the next process finds, and what people do: fix an account, replay a dead letter, start twice.
+//! What the next process finds, and what operators do: fix an account, replay a dead letter, start twice.
 
 use crate::fixture::{Fixture, eventually};
 use quittance::{ClassicDialect, Day, RecaptchaV2, StartError, StoreOpenError, Turnstile, Which, embedded};
@@ -8,8 +8,8 @@ use serde_json::json;
 const PAGE: &str = "https://shop.example.com/login";
 const SITE_KEY: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
 
-/// The node is dropped without a word, which is as near to a crash as one process gets; the end-to-end tests kill
-/// real ones.
+/// The node is dropped without a stop, which is as near to a crash as one process gets. The end-to-end tests kill
+/// real processes.
 #[tokio::test]
 async fn an_order_goes_on_where_it_was_in_the_next_process() {
     let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;

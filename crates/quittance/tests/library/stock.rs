@@ -28,7 +28,7 @@ fn pool(size: u32) -> PoolSpec {
     }
 }
 
-/// Looks until the pool is as it should be.
+/// Waits until the pool is as expected.
 async fn until(node: &Quittance, is_so: impl Fn(&PoolView) -> bool) -> PoolView {
     let look = async || node.pools().await.unwrap().pop().filter(|pool| is_so(pool));
     eventually("the pool is as it should be", look).await
@@ -73,7 +73,7 @@ async fn the_status_of_a_node_shows_its_demand() {
     node.stop().await;
 }
 
-/// Every write makes the node that refills the pool look again.
+/// Every write makes the node that refills the pool check it again.
 #[tokio::test]
 async fn a_pool_of_the_builder_is_written_only_when_it_is_not_there_as_it_should_be() {
     let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;

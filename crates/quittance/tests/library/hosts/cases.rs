@@ -1,4 +1,4 @@
-//! Tasks, most of them with a host hidden somewhere that is not listed.
+//! Random tasks, most of them with a hidden host that is not listed.
 
 use crate::hosts::hide::{
     BLOCK_PAGE, HiddenForm, bare, base64, beside_a_sign, glued, hidden, in_a_drawing, in_a_pack, in_bytes,
@@ -6,7 +6,7 @@ use crate::hosts::hide::{
 };
 use serde_json::{Map, Value, json};
 
-/// Numbers that follow from a seed.
+/// Random numbers from a seed.
 pub(crate) struct HostsDice(u64);
 
 impl HostsDice {
@@ -31,8 +31,8 @@ impl HostsDice {
     }
 }
 
-/// A kind by its names in the catalog, as a method and as a task type, what it needs beside a page (our name, theirs,
-/// a value), and an address of its vendor.
+/// A kind by its names in the catalogue (a method and a task type), what it needs beside a page (our name, theirs, a
+/// value), and an address of its vendor.
 struct KindSort {
     names: [&'static str; 3],
     fields: &'static [(&'static str, &'static str, &'static str)],
@@ -112,11 +112,12 @@ const SORTS: &[KindSort] = &[
 /// Stands for a file of some bytes.
 const PICTURE: &str = "";
 
-/// What orders of any kind may say, by what it is: prose, a key, an option.
+/// Fields that orders of any kind may have, by what they contain: text, a key, an option.
 const ASIDES: &[&str] =
     &["userAgent", "cookies", "instructions", "textinstructions", "json_cookies", "lang", "languagePool"];
 
-/// What some reader might take a name for: what we say ourselves, the page, and what tells a kind.
+/// Names that some reader may confuse with another field: with our own fields, the page, or the field that names the
+/// kind.
 const TAKEN_NAMES: &[&str] = &[
     "key",
     "method",
@@ -164,7 +165,7 @@ enum HostsPlace {
     Nowhere,
     /// Under some name, beside the page that is checked.
     Beside,
-    /// Instead of it.
+    /// In place of the page.
     Instead,
     Nested,
     InAKnownField,
@@ -172,22 +173,22 @@ enum HostsPlace {
     InTheQuery,
     InAName,
     InTheKind,
-    /// As bytes that are no text.
+    /// As bytes that are not text.
     InBytes,
     AsProxy,
-    /// Where a word or a number is expected.
+    /// In a field that expects a word or a number.
     InASmallField,
-    /// In JSON, where a text of some role is expected.
+    /// In JSON, in a field that expects a text of some role.
     UnderAKnownField,
-    /// Not a host: a name that some reader takes for another one.
+    /// A name that some reader takes for another name, and no host.
     InANameOfAnother,
-    /// Behind an at sign, which stands behind what ends a host for most readers.
+    /// After an at sign that follows a character which ends a host for most readers.
     BehindAnAtSign,
-    /// In a page of HTML that says that it is another page.
+    /// In a page of HTML that claims to be another page.
     InHtml,
     /// In a picture that is a drawing.
     InADrawing,
-    /// Packed, where nothing is known about the field.
+    /// Packed, in a field of which nothing is known.
     InAPack,
 }
 
@@ -223,7 +224,7 @@ pub(crate) struct HostsCase {
     pub(crate) kind: &'static str,
     pub(crate) method: String,
     pub(crate) task: &'static str,
-    /// Our names and theirs for the same things.
+    /// The fields under our names.
     pub(crate) ours: Map<String, Value>,
     pub(crate) theirs: Map<String, Value>,
 }
@@ -381,13 +382,13 @@ impl HostsCase {
         }
     }
 
-    /// Whether nothing is hidden in it.
+    /// Whether the task hides nothing.
     pub(crate) fn is_honest(&self) -> bool {
         self.place == HostsPlace::Nowhere
     }
 }
 
-/// A picture, as far as its first bytes say, of bytes that are no text; another one for each number.
+/// A picture, judged by its first bytes, made of bytes that are not text. Each number gives another picture.
 fn picture(number: u64) -> Value {
     let bytes: Vec<u8> =
         (0..120_u64).map(|at| (number.rotate_left(7) ^ (at * 151)).to_le_bytes()[0] | 0x80).collect();

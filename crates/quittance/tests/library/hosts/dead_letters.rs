@@ -1,4 +1,4 @@
-//! Dead letters as an operator might write them by hand: an export can be edited.
+//! Dead letters that an operator might write by hand: an export can be edited.
 
 use crate::hosts::cases::bytes_in;
 use crate::hosts::hide::{base64, unbase64};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The key, and the line of an export.
+/// A key, and its line in an export.
 pub(crate) fn dead_letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Key, String) {
     let described = quittance_protocol::kinds::kind("turnstile").unwrap();
     let now = Timestamp::from_millis(1_700_000_000_000);
@@ -40,7 +40,7 @@ pub(crate) fn dead_letter(kind: &str, params: &Map<String, Json>, number: u64) -
     (key, json!({ "key": key.to_string(), "record": record, "terms": terms }).to_string())
 }
 
-/// What was never placed here is not complete, or has no tenant.
+/// A dead letter that was never placed here may be incomplete, or have no tenant.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_letter_without_a_tenant_or_a_page_is_not_replayed() {
     let whole = json!({ "sitekey": "0x4", "pageurl": "https://shop.example.org/" });
@@ -69,7 +69,7 @@ async fn a_dead_letter_without_a_tenant_or_a_page_is_not_replayed() {
     }
 }
 
-/// A pool takes the words that an order takes.
+/// A pool accepts the names that an order accepts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_takes_the_words_of_any_protocol_and_kinds_that_are_not_described() {
     let world =

@@ -1,8 +1,8 @@
-//! Ways to write a host so that one reader sees it and another one does not.
+//! Ways to write a host so that one reader sees it and another does not.
 
 use crate::hosts::cases::HostsDice;
 
-/// In every host that is not listed, however it is spelled, and in nothing else.
+/// A text that is part of every unlisted host, however it is spelled, and of nothing else.
 pub(crate) const MARK: &str = "evilmark";
 
 pub(crate) fn base64(bytes: &[u8]) -> String {
@@ -33,7 +33,8 @@ pub(crate) fn unbase64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The bytes as one block of zlib or gzip, each letter by its usual code: what packs nothing is packed all the same.
+/// The bytes as one block of zlib or gzip, each letter by its standard code, which is valid although it packs
+/// nothing.
 pub(crate) fn packed(bytes: &[u8], by_gzip: bool) -> Vec<u8> {
     let mut bits = vec![1, 1, 0];
     let mut code =
@@ -48,7 +49,7 @@ pub(crate) fn packed(bytes: &[u8], by_gzip: bool) -> Vec<u8> {
     [head, &body, &[0; 8]].concat()
 }
 
-/// In UTF-16 with its mark, in one of two orders.
+/// The text in UTF-16 with its byte order mark, in one of two byte orders.
 fn wide(text: &str, is_big: bool) -> Vec<u8> {
     let numbers = [0xfeff].into_iter().chain(text.encode_utf16());
     numbers.flat_map(|number| if is_big { number.to_be_bytes() } else { number.to_le_bytes() }).collect()
@@ -90,7 +91,7 @@ fn host(dice: &mut HostsDice) -> String {
     }
 }
 
-/// An address that is not listed, in numbers.
+/// An unlisted address, written in numbers.
 pub(crate) const NUMBERS: [&str; 7] = [
     "0x5db8d822",
     "1572395042",
@@ -101,13 +102,13 @@ pub(crate) const NUMBERS: [&str; 7] = [
     "[2606:2800:220:1::1]",
 ];
 
-/// What a hidden text may be, from what is an address for every reader to what is one for some.
+/// The form of a hidden text, from an address for every reader to an address for only some.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HiddenForm {
     Address,
-    /// Or that in base64.
+    /// An address, plain or in base64.
     Wrapped,
-    /// Or a bare host.
+    /// An address, plain or in base64, or a bare host.
     Any,
 }
 
@@ -157,7 +158,7 @@ const BARE: &[HideWrite] = &[
     |host| base64(base64(host.as_bytes()).as_bytes()),
 ];
 
-/// An address where nothing is known about the field, packed.
+/// A packed address, for fields of which nothing is known.
 const PACKED: &[HideWrite] = &[
     |host| base64(&packed(format!("https://{host}/").as_bytes(), true)),
     |host| base64(&packed(format!("https://{host}/").as_bytes(), false)),
@@ -168,7 +169,7 @@ const PACKED: &[HideWrite] = &[
     |host| base64(&packed(&wide(&format!("https://{host}/"), true), false)),
 ];
 
-/// What in a page of HTML makes it another page, or leads to one.
+/// Parts of a page of HTML that make it another page, or lead to one.
 const LEADING: &[HideWrite] = &[
     |host| format!("<base href=\"https://{host}/\">"),
     |host| format!("<BASE/HREF=//{host}/x >"),
@@ -200,7 +201,7 @@ pub(crate) fn in_html(dice: &mut HostsDice) -> String {
     }
 }
 
-/// A drawing that loads a picture from elsewhere, in one of the ways in which a drawing is written; in base64.
+/// A drawing that loads a picture from elsewhere, in one of the formats of drawings, in base64.
 pub(crate) fn in_a_drawing(dice: &mut HostsDice) -> String {
     let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
     let drawing = format!(
@@ -217,13 +218,13 @@ pub(crate) fn in_a_drawing(dice: &mut HostsDice) -> String {
     })
 }
 
-/// An address that nothing packs but to hide it.
+/// A packed address, in a form that only hides it.
 pub(crate) fn in_a_pack(dice: &mut HostsDice) -> String {
     let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
     dice.one_of(PACKED)(host)
 }
 
-/// A host without a scheme, beside a sign that an address has.
+/// A host without a scheme, beside a character that addresses have.
 const BESIDE_A_SIGN: &[HideWrite] = &[
     |host| format!("{host}/login"),
     |host| format!("u={host}"),
@@ -242,7 +243,7 @@ const IN_JSON: &[HideWrite] = &[
     |host| format!("{{\"{host}\":1}}"),
 ];
 
-/// A host without a scheme where something else is expected: beside a sign, or in JSON.
+/// A host without a scheme in a field that expects something else: beside a character of addresses, or in JSON.
 pub(crate) fn beside_a_sign(dice: &mut HostsDice) -> String {
     let text = dice.one_of(BESIDE_A_SIGN)(&host(dice));
     wrapped(dice, text)
@@ -253,7 +254,7 @@ pub(crate) fn in_json(dice: &mut HostsDice) -> String {
     dice.one_of(IN_JSON)(host)
 }
 
-/// A name that some reader takes for this one.
+/// A name that some reader takes for this name.
 pub(crate) fn mangled(dice: &mut HostsDice, name: &str) -> String {
     match dice.below(10) {
         0 => format!("{name}[]"),
@@ -269,11 +270,11 @@ pub(crate) fn mangled(dice: &mut HostsDice, name: &str) -> String {
     }
 }
 
-/// An address in numbers, as a reader that wants an address takes it.
+/// An address in numbers, for a reader that expects an address.
 const IN_NUMBERS: &[HideWrite] =
     &[|host| format!("https://{host}/"), |host| format!("//{host}/"), |host| format!("http:{host}")];
 
-/// A host behind one that is listed, with something between them that ends a host for one reader and not for another.
+/// A host after a listed one. A character between them ends a host for one reader and not for another.
 pub(crate) fn glued(dice: &mut HostsDice, listed: &str) -> String {
     let host = host(dice);
     let between = *dice.one_of(&["&", ";", "=", "(", "`", ",", "|", "#@", "?@"]);

@@ -1,5 +1,4 @@
-//! The holes that there were, put back as test doubles of the check and of the provider: a fuzz that none of them fails
-//! would test nothing.
+//! Known holes, put back as test doubles of the check and of the provider, to prove that the fuzz test finds them.
 
 use async_trait::async_trait;
 use quittance::Settings;
@@ -16,25 +15,25 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hole {
     None,
-    /// Only the page is looked at, and a parameter with the wire's name for it replaces it.
+    /// Only the page is checked, and a parameter with the wire's name for the page replaces it.
     WireName,
-    /// What does not parse as an address is not looked at: a blank or a backslash behind it is enough.
+    /// A text that does not parse as an address is not checked: a blank or a backslash after the host is enough.
     Strict,
-    /// Only values that are text are looked at, not what is in them.
+    /// Only values that are text are checked, not values inside them.
     Nested,
     /// A dead letter is replayed as it was written.
     Replay,
-    /// Names are not looked at: `key[0]` makes a list of our own key.
+    /// Names are not checked: `key[0]` turns our own key into a list.
     Names,
-    /// JSON in a field that is known is read as what the field should be.
+    /// JSON in a known field is read as the expected value.
     Objects,
-    /// The host of a page ends where most readers end it.
+    /// The host of a page ends where it ends for most readers.
     AtSign,
-    /// Nothing is looked for in a file.
+    /// Files are not searched.
     Files,
-    /// What is packed is not looked into.
+    /// Packed data is not unpacked.
     Packed,
-    /// A page of HTML is not looked at.
+    /// Pages of HTML are not checked.
     Html,
 }
 
@@ -131,7 +130,7 @@ fn no_html(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     with(inspection, |field| !of_role(inspection, field, Role::Html))
 }
 
-/// As gzip and zlib begin in base64.
+/// The first characters of gzip and zlib in base64.
 fn nothing_packed(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     with(inspection, |field| !field.value.starts_with(b"H4sI") && !field.value.starts_with(b"eJ"))
 }
@@ -143,7 +142,7 @@ fn only_when_placed(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     }
 }
 
-/// A provider that spells as it did: what is called as the wire calls the page is the page.
+/// A provider with the old naming: a parameter with the wire's name for the page replaces the page.
 pub(crate) struct OverwritingProvider {
     pub(crate) inner: Arc<dyn Provider>,
     pub(crate) is_on: bool,

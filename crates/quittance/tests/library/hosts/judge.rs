@@ -1,5 +1,5 @@
-//! What a provider might make of a request, for the judge alone: it shares no code with what it judges. Every layer
-//! that can be taken off is taken off, in any order, and the mark is looked for below each.
+//! What a provider might make of a request. Only the judge uses this, and it shares no code with what it judges. It
+//! removes all layers of encoding, in any order, and searches for the mark below each.
 
 use crate::hosts::hide::{MARK, NUMBERS, unbase64};
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ fn unescape(text: &str) -> String {
     out
 }
 
-/// One block of gzip or zlib whose letters have the usual codes, which is how the fuzz packs.
+/// Unpacks one block of gzip or zlib with the standard codes, as the fuzz test packs.
 fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     let body = bytes.strip_prefix(b"\x1f\x8b\x08").map(|rest| rest.get(7..).unwrap_or_default());
     let body = body.or_else(|| bytes.strip_prefix(b"\x78\x9c"))?;
@@ -74,7 +74,7 @@ fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether anything in it names a host that is not listed.
+/// Whether the text names a host that is not listed.
 pub(crate) fn names_the_mark(text: &str) -> bool {
     let mut view = BTreeSet::new();
     let mut waiting = vec![text.to_owned()];
@@ -99,7 +99,7 @@ pub(crate) fn names_the_mark(text: &str) -> bool {
     false
 }
 
-/// Fields beside the order, the page, and fields that name a kind: no other name may be one of these for any reader.
+/// Control fields, the page, and fields that name a kind. No other name may be read as one of these.
 const TAKEN: &[&str] = &[
     "key",
     "method",
@@ -115,7 +115,7 @@ const TAKEN: &[&str] = &[
     "version",
 ];
 
-/// The names that a request gives its fields.
+/// The names of the fields of a request.
 fn names_in(request: &str) -> Vec<String> {
     let (head, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
     if let Ok(output) = serde_json::from_str::<serde_json::Value>(body) {
@@ -130,7 +130,7 @@ fn names_in(request: &str) -> Vec<String> {
     pairs.map(|name| unpercent(&name.replace('+', " "))).collect()
 }
 
-/// Up to a bracket or a dot, without blanks, in small letters.
+/// The name up to a bracket or a dot, without blanks, in lower case.
 fn root(name: &str) -> String {
     let root = name.trim_matches(|c: char| c.is_whitespace() || c.is_control());
     let root = root.split(['[', '.']).next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Orders with values that look like hosts and are none, and with addresses of vendors: each is what a real client
-//! sends. They are taken on every API, towards every dialect that sells them, and arrive.
+//! Orders with values that look like hosts and are not, and with addresses of vendors, as real clients send them.
+//! Every API accepts them, for every dialect that sells them, and they arrive.
 
 use crate::hosts::cases::HostsDice;
 use crate::hosts::hide::base64;
@@ -12,7 +12,7 @@ const PAGE: &str = "https://shop.example.org/login";
 const AGENT: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36";
 const PROXY: &str = "user-session.1:p@ss/w0rd@gw.example.net:823";
 
-/// Where an order can be placed in these words.
+/// The API on which the order is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum In {
     Classic,
@@ -21,12 +21,12 @@ enum In {
 }
 
 struct Ordinary {
-    /// What is special about it.
+    /// What is special about the order.
     what: &'static str,
     api: In,
     kind: &'static str,
     fields: Value,
-    /// Towards which provider it is placed.
+    /// The provider for the order.
     to: HostsProvider,
 }
 
@@ -43,7 +43,7 @@ fn token(dice: &mut HostsDice, bytes: usize) -> String {
     base64(&(0..bytes).map(|_| dice.next().to_le_bytes()[0]).collect::<Vec<_>>())
 }
 
-/// Equal words on the classic API and on `/v1`, towards a classic provider and one of the JSON protocol.
+/// One order on the classic API and on `/v1`, for a classic provider and one of the JSON protocol.
 fn on_both(what: &'static str, kind: &'static str, fields: &Value) -> Vec<Ordinary> {
     let mut all = Vec::new();
     for (api, to) in
@@ -424,7 +424,7 @@ async fn ordinary_orders_are_taken_on_every_api_and_arrive() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// Random values of the shapes that vendors give theirs: none may be taken for a host by chance.
+/// Random values in the formats of vendors: none may be taken for a host by chance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_tokens_are_not_taken_for_hosts() {
     const CLOUDFLARE: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
@@ -449,7 +449,7 @@ async fn random_tokens_are_not_taken_for_hosts() {
     world.stop().await;
 }
 
-/// What cannot be sent is refused when it is placed, with a reason, and not after it was accepted.
+/// An order that cannot be sent is refused with a reason when it is placed, not after it was accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_sent_is_refused_when_it_is_placed() {
     let world = HostsWorld::start(TWO_CAPTCHA, Hole::None).await;

@@ -1,6 +1,5 @@
-//! Orders as they really are: the page is the customer's, and beside it are addresses of the captcha's vendor, which
-//! no operator lists. They are taken on every API and arrive as they were ordered; for a page that is not listed they
-//! are refused.
+//! Realistic orders: the page is the customer's, and beside it are addresses of the captcha's vendor, which no
+//! operator lists. Every API accepts them, and they arrive unchanged. For a page that is not listed they are refused.
 
 use crate::hosts::holes::Hole;
 use crate::hosts::world::{HostsCaller, HostsProvider, HostsWorld, KEY, form};
@@ -14,10 +13,10 @@ const UNLISTED: &str = "https://shop.example.net/checkout?step=2";
 const AGENT: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/144.0.0.0 Safari/537.36";
 const PROXY: &str = "user:secret@203.0.113.7:3128";
 
-/// Our name, that of a task, and the value.
+/// A parameter: our name, the name in a task, and the value.
 type Param = (&'static str, &'static str, &'static str);
 
-/// The addresses are spelled as in the providers' and vendors' documentation; the ids in them are made up.
+/// An order with addresses as in the providers' and vendors' documentation. Its ids are made up.
 struct RealOrder {
     kind: &'static str,
     task: &'static str,
@@ -199,7 +198,7 @@ enum HostsApi {
 }
 
 impl RealOrder {
-    /// What is ordered by our names or by those of a task.
+    /// The fields of the order, under our names or those of a task.
     fn fields(&self, api: HostsApi, page: &str) -> Map<String, Value> {
         let is_ours = !matches!(api, HostsApi::Json);
         let pick = |ours: &'static str, theirs: &'static str| if is_ours { ours } else { theirs };
@@ -221,7 +220,7 @@ impl RealOrder {
         fields
     }
 
-    /// Whether it was accepted, and the whole answer.
+    /// Places the order. Returns whether it was accepted, and the whole response.
     async fn place(&self, caller: &mut HostsCaller, api: HostsApi, page: &str) -> (bool, String) {
         let mut fields = self.fields(api, page);
         match api {
@@ -249,8 +248,8 @@ impl RealOrder {
         }
     }
 
-    /// Whether the provider was given this order for this page, each parameter as it was ordered. (The mock provider
-    /// writes what it got by the classic names; JSON has a host where the classic protocol has its address.)
+    /// Whether the provider got this order for this page, with each parameter unchanged. (The mock provider records
+    /// the classic names. JSON has a host where the classic protocol has its address.)
     fn arrived(&self, ledger: &Ledger, page: &str) -> bool {
         let bare = |text: &str| text.trim_start_matches("https://").to_owned();
         let has = |params: &BTreeMap<String, LedgerValue>, name: &str, value: &str| matches!(params.get(name), Some(LedgerValue::Text(text)) if bare(text) == bare(value));
@@ -319,15 +318,15 @@ async fn an_address_that_is_not_the_vendors_is_refused_on_every_api() {
     world.stop().await;
 }
 
-/// A FunCaptcha with this under the two names of its blob.
+/// A FunCaptcha with this value under the two names of its blob.
 const fn with_blob(params: &'static [Param]) -> RealOrder {
     RealOrder { kind: "funcaptcha", task: "FunCaptchaTaskProxyless", params, with_proxy: false }
 }
 
 const PUBLIC_KEY: Param = ("publickey", "websitePublicKey", "69A21A01-CC7B-B9C6-0F9A-E7FA06677FFC");
 
-/// The blob of a FunCaptcha is two runs of base64 with a dot between them; what follows the dot looks like a domain by
-/// chance in about one of ten.
+/// The blob of a FunCaptcha has two base64 parts with a dot between them. In one of ten, the part after the dot looks
+/// like a domain by chance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blob_that_looks_like_a_host_by_chance_is_taken() {
     let order = with_blob(&[PUBLIC_KEY, ("data[blob]", "", "dyXvXANMbHj1iDyz.QjJtSqRn+uoY1V/bdgbrG7p/mKi=")]);

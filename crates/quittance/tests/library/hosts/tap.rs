@@ -1,4 +1,4 @@
-//! Listens in the provider's place, passes every request on to it, and shows each to the judge first.
+//! Listens in place of the provider, and forwards every request after the judge has checked it.
 
 use crate::hosts::judge::{names_the_mark, takes_the_name_of_another};
 use std::net::SocketAddr;
@@ -67,7 +67,7 @@ impl WireTap {
         *self.log.arrived.borrow()
     }
 
-    /// Whether more than these arrive, within some seconds.
+    /// Whether more requests than `before` arrive within some seconds.
     pub(crate) async fn arrives(&self, before: u64) -> bool {
         let mut arrived = self.log.arrived.subscribe();
         timeout(Duration::from_secs(10), arrived.wait_for(|arrived| *arrived > before)).await.is_ok()
@@ -78,7 +78,7 @@ impl WireTap {
     }
 }
 
-/// How long the first request is, if all of it is there.
+/// The length of the first request, if all of it has arrived.
 fn whole_request(buffer: &[u8]) -> Option<usize> {
     let head = buffer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let lines = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! A gateway in front of a tapped mock provider, and a caller that speaks every API.
+//! A gateway before a tapped mock provider, and a caller that can use every API.
 
 use crate::hosts::cases::{HostsCase, HostsDice, bytes_in};
 use crate::hosts::dead_letters::dead_letter;
@@ -36,7 +36,7 @@ impl HostsWorld {
         Self::start_for(provider, hole, &[]).await
     }
 
-    /// On a node that knows these tenants.
+    /// Starts the fixture on a node that knows these tenants.
     pub(crate) async fn start_for(
         provider: HostsProvider,
         hole: Hole,
@@ -83,7 +83,7 @@ impl HostsWorld {
         Self { gateway, tap, node, mock }
     }
 
-    /// Until nothing more leaves for the provider.
+    /// Waits until nothing more is sent to the provider.
     pub(crate) async fn settle(&self) {
         let mut before = u64::MAX;
         while before != self.tap.arrived() {
@@ -106,10 +106,10 @@ const fn named(dialect: MockDialect) -> &'static str {
     }
 }
 
-/// Far longer than any reply takes: a reply that never comes fails the test and does not hang it.
+/// Much longer than any reply takes: a missing reply fails the test instead of hanging it.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One connection that stays open.
+/// A caller with one connection that stays open.
 pub(crate) struct HostsCaller {
     gateway: SocketAddr,
     stream: Option<TcpStream>,
@@ -127,7 +127,7 @@ fn text(value: &Value) -> String {
     value.as_str().or_else(|| bytes_in(value)).map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// As `/v1` takes it: text, or bytes in base64.
+/// The parameters as `/v1` accepts them: text, or bytes in base64.
 fn params(fields: &Map<String, Value>) -> Map<String, Value> {
     let one = |value: &Value| if bytes_in(value).is_some() { value.clone() } else { text(value).into() };
     fields.iter().map(|(name, value)| (name.clone(), one(value))).collect()
@@ -157,7 +157,7 @@ impl HostsCaller {
         Self { gateway, stream: None, sent: 0 }
     }
 
-    /// Through some API, whether it was accepted, and the reply.
+    /// Sends a task through some API. Returns whether it was accepted, and the response.
     pub(crate) async fn send(
         &mut self,
         case: &HostsCase,
@@ -227,7 +227,7 @@ impl HostsCaller {
         ("createTask", output.contains("\"errorId\":0"), format!("{body} {output}"))
     }
 
-    /// Pools are few, so each is taken away again once it has had the time to buy.
+    /// Tries a task as a pool. There may be few pools, so each is removed after it has had time to buy.
     async fn pool(&mut self, case: &HostsCase, fields: &Map<String, Value>) -> (&'static str, bool, String) {
         let params = params(fields);
         let body = json!({ "tenant": "default", "kind": case.kind, "params": params, "size": 1 }).to_string();
