@@ -1,5 +1,5 @@
-//! The address of a store. A password may stand in it only in the environment, where no backup and no list of processes
-//! shows it. What is shown of an address never has one.
+//! The address of a store. It may contain a password only in the environment, where no backup and no list of
+//! processes shows it. A displayed address never contains a password.
 
 use crate::named_secret::Secret;
 use std::fmt;
@@ -85,8 +85,8 @@ impl fmt::Debug for ServerUrl {
     }
 }
 
-/// The scheme, the user with the password, and the rest. All before the last `@` is the user and the password: a password may
-/// contain an `@` that should have been escaped, and is not shown even then.
+/// The scheme, the user with the password, and the rest. Everything before the last `@` is the user and the password:
+/// a password may contain an `@` that should have been escaped, and is not shown even then.
 fn user_part(address: &str) -> Option<(&str, &str, &str)> {
     let (scheme, rest) = address.split_once("://")?;
     let (user, host) = rest.rsplit_once('@')?;

@@ -19,9 +19,9 @@ pub struct AlertsConfig {
     pub(crate) thresholds: Thresholds,
     pub(crate) webhook: Option<String>,
     pub(crate) webhook_secret: Option<Credential>,
-    /// Empty: no program is run.
+    /// The program that is run for an alert; empty if none is run.
     pub command: Vec<String>,
-    /// Why the program cannot be run, as things are now.
+    /// Why the program cannot be run at present.
     command_error: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl AlertsConfig {
     }
 }
 
-/// Why this program cannot be run, if it cannot. A name without a folder is searched in PATH, as a shell does.
+/// Why this program cannot be run; `None` if it can. A name without a folder is searched in PATH, as a shell does.
 fn why_not_run(program: &str, path: Option<&str>) -> Option<String> {
     let tried: Vec<PathBuf> = match program.contains('/') {
         true => vec![program.into()],

@@ -1,4 +1,4 @@
-//! Checks of settings against each other, and of names that must mean something.
+//! Checks settings against each other, and checks that names refer to something.
 
 use crate::Config;
 use crate::config_file::{LIFETIMES, LISTS};
@@ -13,7 +13,8 @@ use crate::value::SettingValue;
 use quittance_engine::targets::HostPattern;
 use std::time::Duration;
 
-/// The first must be shorter than the second, or at most as long if the third is false.
+/// Pairs of settings of which the first must be shorter than the second, or at most as long if the third value is
+/// false.
 const RELATIONS: [(&str, &str, bool, &str); 8] = [
     ("engine.poll_wait", "engine.claim_span", true, "a poll that outlives its claim is sent twice"),
     ("engine.sweep_pause", "engine.sweep_span", false, "one is the shortest and the other the longest pause"),
@@ -30,11 +31,11 @@ const RELATIONS: [(&str, &str, bool, &str); 8] = [
     ("timing.p95", "timing.p99", false, "more answers take longer"),
 ];
 
-/// Why a margin has a limit.
+/// The reason for the limit of a margin.
 pub(crate) const MARGIN_MAX: &str =
     "promise at most three quarters of the life, because part of it is over before we know the answer";
 
-/// Everything that shows without secrets and files.
+/// Checks everything that needs no secrets and files.
 pub(crate) fn settings(effective: &Effective, errors: &mut Errors) {
     for relation in RELATIONS {
         errors.keep(check_relation(effective, relation));
@@ -130,7 +131,7 @@ pub(crate) fn bad_name(name: &Name, at: &SettingOrigin, expected: &str) -> Confi
     ConfigError::bad_value(at, name, "a wrong name", expected)
 }
 
-/// Sums of days that are still kept in detail would be removed with the detail.
+/// Checks that sums are kept longer than details: otherwise sums would be removed together with the details.
 fn check_usage(effective: &Effective) -> Result<(), ConfigError> {
     let [detail, sums] = ["usage.detail_days", "usage.sum_days"];
     if effective.read::<u64>(detail) <= effective.read(sums) {
@@ -142,8 +143,8 @@ fn check_usage(effective: &Effective) -> Result<(), ConfigError> {
     Err(effective.unsound(&closed(blamed), problem, remedy))
 }
 
-/// Two callers with the same key would be one caller: the first tenant, or the operator. A short callback secret could be
-/// guessed.
+/// Checks that all callers have different keys: with equal keys the first tenant, or the operator, would be the
+/// caller. Also checks that the callback secret is too long to be guessed.
 pub(crate) fn secrets(config: &Config, errors: &mut Errors) {
     let keys: Vec<&CallerKey> =
         config.admin.iter().chain(config.tenants.iter().map(|tenant| &tenant.key)).collect();

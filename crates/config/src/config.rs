@@ -1,4 +1,4 @@
-//! The typed configuration, and how it is made of the settings that hold.
+//! The typed configuration, made from the settings in force.
 
 use crate::alerts::AlertsConfig;
 use crate::effective::Effective;
@@ -24,11 +24,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Everything that the operator decides, checked and in our own types.
+/// Everything that the operator sets, checked and in our own types.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// Without a slash at its end. None: no callbacks, polling only.
+    /// The address without a slash at its end. `None`: no callbacks, only polls.
     pub public_url: Option<String>,
     pub(crate) callback_secret: Option<Credential>,
     pub listener: Limits,
@@ -37,9 +37,9 @@ pub struct Config {
     pub tls: TlsConfig,
     /// The operator's key.
     pub admin: Option<CallerKey>,
-    /// The dialect for callers, where neither the path nor the tenant sets it.
+    /// The dialect for callers if neither the path nor the tenant sets it.
     pub dialect: Option<Dialect>,
-    /// Without the tenants' secrets: see [`Config::webhook_settings`].
+    /// The settings of webhooks, without the tenants' secrets: see [`Config::webhook_settings`].
     pub(crate) webhooks: WebhookSettings,
     pub alerts: AlertsConfig,
     pub log: LogConfig,
@@ -51,13 +51,13 @@ pub struct Config {
     pub targets: Targets,
     pub(crate) keys: KeySettings,
     pub policy: Policy,
-    /// The rules for every provider; each provider has a copy with its own corrections.
+    /// The rules for every provider. Each provider has a copy with its own corrections.
     pub(crate) throttle: Throttle,
     pub reuse: ReuseRules,
     pub kinds: KindTable,
-    /// How long answers live where that is not what their kind says.
+    /// How long answers live, where this differs from their kind.
     pub lifetimes: Vec<LifeRule>,
-    /// What an answer of a kind costs, where the provider does not report it.
+    /// What an answer of a kind costs if the provider does not report it.
     pub(crate) prices: BTreeMap<String, Money>,
     /// Days for which the usage is kept in detail.
     pub(crate) usage_days: u64,
@@ -65,10 +65,10 @@ pub struct Config {
     pub(crate) sums_days: u64,
     /// Pools that exist from the start.
     pub pools: Vec<PoolSpec>,
-    /// In the order of the file. Orders go to the first.
+    /// The providers, in the order of the file. Orders go to the first.
     pub providers: Vec<ProviderConfig>,
     pub tenants: Vec<TenantConfig>,
-    /// What looks like a mistake and changes nothing, such as a variable that is no setting.
+    /// Probable mistakes without an effect, such as a variable that is no setting.
     pub warnings: Vec<String>,
     /// Every value with its origin.
     pub(crate) effective: Effective,
@@ -104,7 +104,7 @@ pub struct LogConfig {
 }
 
 impl Config {
-    /// The configuration where nothing is set.
+    /// The configuration with only defaults.
     pub(crate) fn new(preset: Preset) -> Self {
         let engine = Settings::new(0, |_| None);
         Self {
@@ -141,7 +141,8 @@ impl Config {
         }
     }
 
-    /// The configuration of these settings. What is wrong goes to `errors` and has its default here, or is left out.
+    /// Builds the configuration from these settings. A wrong value is reported in `errors`, and gets its default here
+    /// or is left out.
     pub(crate) fn of(effective: Effective, environment: &Environment, errors: &mut Errors) -> Self {
         check::settings(&effective, errors);
         let mut config = Self::new(effective.preset());
@@ -186,8 +187,8 @@ impl Config {
         Self { store: self.store.as_it_is(), ..self.clone() }
     }
 
-    /// Sets everything that the engine takes, except its identity and its callback address. The engine knows one provider, the
-    /// first.
+    /// Sets everything that the engine takes, except its identity and its callback address. The engine uses only the
+    /// first provider.
     pub fn apply(&self, settings: &mut Settings) {
         self.effective.apply(&Name::top(), settings);
         settings.policy = self.policy;
@@ -213,7 +214,8 @@ impl Config {
         move |name| table.kind(name)
     }
 
-    /// How callers are called; an error if a tenant's secret is named and missing, because another would be used then.
+    /// The settings of webhooks. Fails if a tenant's secret is named and missing, because another secret would be
+    /// used then.
     pub fn webhook_settings(&self) -> Result<WebhookSettings, ConfigError> {
         let mut settings = self.webhooks.clone();
         for tenant in &self.tenants {
@@ -242,7 +244,8 @@ impl Config {
         Err(format!("there is no tenant `{}`: {hint}", name.escape_debug()))
     }
 
-    /// What it means that no callback address is set. `doctor`, `config check` and the start of `serve` use the same words.
+    /// What it means that no callback address is set. `doctor`, `config check` and the start of `serve` use this
+    /// text.
     pub fn lost_reply_risk(&self) -> Option<&'static str> {
         match (&self.public_url, self.policy.unsettled_doubt) {
             (Some(_), _) => None,

@@ -1,4 +1,4 @@
-//! The config file: from TOML to one entry for each setting, each with its line.
+//! The config file: reads TOML into one entry for each setting, each with its line.
 
 use crate::error::{ConfigError, Errors};
 use crate::layers::Entry;
@@ -26,7 +26,7 @@ pub(crate) struct FileReader<'a> {
 }
 
 impl<'a> FileReader<'a> {
-    /// The entries that are right; what is wrong goes to `errors`. An error if the file is not TOML.
+    /// Reads the entries of a file. Wrong entries are reported in `errors`. Fails if the file is not TOML.
     pub(crate) fn read(
         text: &'a str,
         path: &'a Path,

@@ -1,4 +1,4 @@
-//! Compares docs/config.md with the table of settings: the tables there are written from it.
+//! Compares docs/config.md with the table of settings, from which its tables are written.
 
 use crate::duration;
 use crate::setting::{Defaults, Setting};
@@ -11,7 +11,7 @@ const BEGIN: &str = "<!-- settings: written from the registry -->\n";
 const END: &str = "<!-- settings: end -->\n";
 const AGAIN: &str = "UPDATE_DOCS=1 cargo test -p quittance-config docs_config";
 
-/// The part of the path that stands in the file's table header.
+/// The part of the path that is the header of the file's table.
 fn table(row: &Setting) -> String {
     let above = row.path.rsplit_once('.').map_or("", |(above, _)| above);
     match above {

@@ -1,4 +1,4 @@
-//! The settings that hold: all layers merged, and the defaults of what is not set, each value with its origin.
+//! The settings in force: all layers merged, with defaults for what is not set, each value with its origin.
 
 use crate::address::Scheme;
 use crate::config_file::LIFETIMES;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 const HOME_DEFAULT: &str = "./quittance-data";
 
-/// A value, and where it came from.
+/// A value with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Held {
     pub(crate) value: SettingValue,
@@ -36,7 +36,7 @@ pub(crate) struct Effective {
 }
 
 impl Effective {
-    /// A later entry overrides an earlier one of the same name.
+    /// Merges entries. A later entry overrides an earlier one of its name.
     pub(crate) fn of(file: Option<PathBuf>, entries: Vec<Entry>) -> Self {
         let labels = labels(&entries);
         let held =
@@ -88,8 +88,8 @@ impl Effective {
         }
     }
 
-    /// A rule that a provider does not set itself comes from `provider_rules`. If it has its default there, the dialect may
-    /// know a better value.
+    /// Copies the rules that a provider does not set itself from `provider_rules`. If a rule has its default there,
+    /// the dialect may know a better value.
     fn inherit(&mut self, label: &str) {
         let dialect = self.read_at::<String>(&Name::of(["provider", label, "profile"]));
         let profile = dialect.and_then(|name| name.parse::<Dialect>().ok()).and_then(Dialect::classic);
@@ -108,8 +108,8 @@ impl Effective {
         }
     }
 
-    /// A default folder is beside the file, like any folder that the file names: a start from another folder must not find an
-    /// empty store and pay for everything again.
+    /// A default folder is placed beside the file, like any folder that the file names. Otherwise a start from
+    /// another folder would find an empty store and pay for everything again.
     fn beside_the_file(&self, setting: &Setting, value: SettingValue) -> SettingValue {
         let folder = self.file.as_deref().and_then(Path::parent);
         match (&value, setting.shape, folder) {
@@ -134,7 +134,7 @@ impl Effective {
         labels
     }
 
-    /// The entries of a list that can be read.
+    /// Reads the entries of a list, without those that cannot be read.
     pub(crate) fn list<T>(&self, list: &str, read: impl FnMut(String) -> Option<T>) -> Vec<T> {
         self.labels(list).into_iter().filter_map(read).collect()
     }
@@ -198,14 +198,14 @@ impl Effective {
         self.get(name).map_or(SettingOrigin::Default, |held| held.origin.clone())
     }
 
-    /// Where a table first appears.
+    /// The origin of a table: where it first appears.
     pub(crate) fn first_origin(&self, table: &Name) -> SettingOrigin {
         let set =
             self.below(table).map(|(_, held)| &held.origin).find(|origin| **origin != SettingOrigin::Default);
         set.cloned().unwrap_or(SettingOrigin::Default)
     }
 
-    /// The error about a value or a table that is right by itself and wrong here.
+    /// The error about a value or a table that is valid by itself and wrong here.
     pub(crate) fn unsound(&self, name: &Name, problem: impl Display, remedy: impl Display) -> ConfigError {
         let at = self.get(name).map_or_else(|| self.first_origin(name), |held| held.origin.clone());
         ConfigError::at(&at, name, format!("{problem}: {remedy}"))

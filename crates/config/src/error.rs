@@ -1,5 +1,5 @@
-//! What can be wrong with a configuration. Every message names the setting, where its value came from, what is wrong with it,
-//! and what to do.
+//! What can be wrong with a configuration. Every message names the setting, the origin of its value, what is wrong
+//! with it, and what to do.
 
 use crate::origin::SettingOrigin;
 use crate::setting_name::Name;
@@ -10,7 +10,7 @@ use std::fmt::Display;
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
-/// Collects errors, so that reading goes on and all of them are reported at once.
+/// Collects errors, so that reading continues and all of them are reported at once.
 #[derive(Debug, Default)]
 pub(crate) struct Errors(Vec<ConfigError>);
 
@@ -24,8 +24,8 @@ impl Errors {
         read.map_err(|error| self.0.push(error)).ok()
     }
 
-    /// All errors, without those that only follow from one of the first `read_errors`: a provider whose address is wrong has
-    /// an address.
+    /// All errors, without those that only follow from one of the first `read_errors`. For example, a provider with a
+    /// wrong address does not also miss its address.
     pub(crate) fn into_errors(self, read_errors: usize) -> Vec<ConfigError> {
         let mut errors = self.0;
         let later = errors.split_off(read_errors);
@@ -47,7 +47,7 @@ impl Errors {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ConfigError {
-    /// The setting or the table that it is about, if it is about one.
+    /// The setting or the table of the error; `None` if it is about no single one.
     about: Option<String>,
     message: String,
 }
@@ -70,12 +70,12 @@ impl ConfigError {
         Self { about: Some(name), message }
     }
 
-    /// A value of the wrong form.
+    /// The error about a value of the wrong form.
     pub(crate) fn bad_value(at: &SettingOrigin, name: &Name, found: &str, expected: &str) -> Self {
         Self::at(at, name, format!("is {found}, and must be {expected}"))
     }
 
-    /// A secret or a password that stands where others can read it.
+    /// The error about a secret or a password in a place where others can read it.
     pub(crate) fn in_place(at: &SettingOrigin, name: &Name, what: &str, setting: &str, secret: &str) -> Self {
         let what = format!(
             "{what}: put it into an environment variable and name that with `{setting}_env = \"...\"`, or into a file and \
@@ -84,12 +84,13 @@ impl ConfigError {
         Self::at(at, name, what)
     }
 
-    /// A table without a setting that it needs.
+    /// The error about a table without a setting that it needs.
     pub(crate) fn incomplete(table: &Name, key: &str, remedy: &str) -> Self {
         Self::about(table, format!("`{table}` has no `{key}`: {remedy}"))
     }
 
-    /// Whether a later error only follows from this one: it names the same setting, or the table that this one is in.
+    /// Whether a later error only follows from this one: it names this error's setting, or the table that this
+    /// setting is in.
     pub fn explains(&self, later: &str, about: Option<&str>) -> bool {
         let Some(own) = &self.about else { return false };
         let is_below = |table: &str| own.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));

@@ -30,7 +30,7 @@ impl KindTable {
         self.0.contains_key(name)
     }
 
-    /// An error if there is no such kind.
+    /// Fails if there is no such kind.
     pub(crate) fn check(&self, effective: &Effective, kind: &str, name: &Name) -> Result<(), ConfigError> {
         if self.kind(kind).is_some() {
             return Ok(());
@@ -44,7 +44,8 @@ impl KindTable {
         Err(effective.unsound(name, problem, remedy))
     }
 
-    /// An error if there is no such kind and one has nearly this name. Any other name may be of a kind that is new to us.
+    /// Fails if there is no such kind, but one with nearly this name. Any other name may belong to a kind that is new
+    /// to us.
     fn check_spelling(&self, effective: &Effective, kind: &str, name: &Name) -> Result<(), ConfigError> {
         match self.meant(kind) {
             Some(_) => self.check(effective, kind, name),
@@ -52,7 +53,7 @@ impl KindTable {
         }
     }
 
-    /// The kind that was probably meant by a name that is no kind's.
+    /// The kind that was probably meant by an unknown name.
     fn meant(&self, name: &str) -> Option<String> {
         let by_spelling = || nearest(name, self.all().into_iter().map(|kind| kind.name.into_owned()));
         self.named_by_service(name).or_else(by_spelling)

@@ -1,5 +1,5 @@
-//! The layers, from the weakest to the strongest: defaults, the file, the environment, flags. Each gives entries; a stronger
-//! one overrides a weaker one of the same name.
+//! The layers, from the weakest to the strongest: defaults, the file, the environment, flags. Each layer gives
+//! entries. A stronger layer overrides a weaker one's entry of one name.
 
 use crate::address::has_password;
 use crate::config_file::{FileReader, LISTS, POOLS, unknown};
@@ -57,17 +57,17 @@ impl Entry {
     }
 }
 
-/// Whether it is a password that others can read: in the file, or on the command line.
+/// Whether the value is a password that others can read: in the file, or on the command line.
 fn is_written_down(raw: &Raw, origin: &SettingOrigin) -> bool {
     !matches!(origin, SettingOrigin::Variable(_)) && matches!(raw, Raw::Text(text) if has_password(text))
 }
 
-/// The environment variables. They are an argument, so that no test changes the real ones.
+/// The environment variables. They are passed as an argument, so that no test changes the real ones.
 #[derive(Clone, Debug, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The variables of this process. What is not Unicode can be neither a setting's name nor its value.
+    /// The variables of this process. A variable that is not Unicode is left out: it cannot be a setting.
     pub fn of_process() -> Self {
         std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -136,7 +136,7 @@ pub(crate) fn from_flags(overrides: &[String], errors: &mut Errors) -> Vec<Entry
     overrides.iter().filter_map(|words| errors.keep(read(words))).collect()
 }
 
-/// A quoted part of a name may hold an equals sign.
+/// Splits `NAME=VALUE`. A quoted part of the name may contain an equals sign.
 fn split_override(words: &str) -> Option<(Name, &str)> {
     let mut is_quoted = false;
     let at = words.find(|c| {
@@ -146,15 +146,15 @@ fn split_override(words: &str) -> Option<(Name, &str)> {
     Some((Name::parse(&words[..at])?, words[at + 1..].trim()))
 }
 
-/// It shows the name only: the value may be a secret.
+/// The error about a flag that cannot be read. It shows the name only, because the value may be a secret.
 fn not_understood(words: &str) -> ConfigError {
     let shown = words.split_once('=').map_or_else(|| words.to_owned(), |(name, _)| format!("{name}=..."));
     let form = "write `--set NAME=VALUE`, such as `--set timing.deadline=120s`";
     ConfigError::general(format!("`--set {shown}` is not understood: {form}"))
 }
 
-/// The variables with our prefix, and warnings about those that are no settings. `others` are the entries of the other layers:
-/// they have the names of providers and tenants, and of variables that hold secrets.
+/// The variables with our prefix, and warnings about those that are no settings. `others` are the entries of the
+/// other layers: they contain the names of providers and tenants, and of variables with secrets.
 pub(crate) fn from_environment(
     environment: &Environment,
     others: &[&[Entry]],
@@ -198,9 +198,10 @@ fn is_ours(variable: &str) -> bool {
         && ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD, ADMIN_KEY, TENANT_KEY].contains(&variable)
 }
 
-/// Kubernetes puts variables into every container for each Service of its namespace. For one called `quittance` or
-/// `quittance-x` they have our prefix: `QUITTANCE_X_SERVICE_HOST`, `QUITTANCE_X_PORT_8780_TCP_ADDR` and so on. They are not
-/// ours even where they look like a setting, such as `QUITTANCE_PRICES_PORT`; no setting of ours ends like them.
+/// Whether Kubernetes has set the variable. It sets variables in every container for each Service of its namespace.
+/// For a Service called `quittance` or `quittance-x` they have our prefix: `QUITTANCE_X_SERVICE_HOST`,
+/// `QUITTANCE_X_PORT_8780_TCP_ADDR` and so on. They are not ours even if they look like a setting, such as
+/// `QUITTANCE_PRICES_PORT`. No setting of ours ends like them.
 fn is_kubernetes(variable: &str, words: &str) -> bool {
     let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| words.starts_with(scheme));
     let is_port = variable.match_indices("_PORT_").any(|(at, part)| {

@@ -1,5 +1,6 @@
-//! The settings: one TOML file, overridden by the environment, and that by flags, all described by one table. This is the only
-//! crate that may read, check and explain them; other crates get the typed [`Config`]. Start at `setting_table.rs`: it is data.
+//! The settings: one TOML file, which the environment overrides, and flags override both. One table describes them
+//! all. This is the only crate that may read, check and explain settings; other crates get the typed [`Config`].
+//! Start at `setting_table.rs`: it is data.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -58,7 +59,7 @@ use effective::Effective;
 use error::Errors;
 use std::path::{Path, PathBuf};
 
-/// What the command line says about the configuration.
+/// The parts of the command line that are about the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// The file of `--config`.
@@ -73,7 +74,8 @@ pub fn setting_names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Config {
-    /// Finds and reads the configuration. `folder` is where the process was started; it is empty for the real one.
+    /// Finds and reads the configuration. `folder` is the folder in which the process was started; it is empty for
+    /// the real one.
     pub fn load(sources: &Sources, environment: &Environment, folder: &Path) -> Result<Self, ConfigErrors> {
         match Self::read(sources, environment, folder) {
             Ok((config, errors)) if errors.is_empty() => Ok(config),
@@ -82,8 +84,8 @@ impl Config {
         }
     }
 
-    /// Reads the configuration, and says everything that is wrong with it. A wrong value has its default in the result, or is
-    /// left out, so that the rest can be checked, too. An error if the file cannot be read at all.
+    /// Reads the configuration, and reports everything that is wrong with it. A wrong value has its default in the
+    /// result, or is left out, so that the rest can be checked, too. Fails if the file cannot be read at all.
     pub fn read(
         sources: &Sources,
         environment: &Environment,

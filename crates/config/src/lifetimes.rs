@@ -1,5 +1,5 @@
-//! How long answers live where that is not what their kind says: for a host, a kind, a provider, or several of them. Rules
-//! apply in the order of the file, and a later one overrides an earlier one.
+//! How long answers live, where this differs from their kind: for a host, a kind, a provider, or several of them.
+//! Rules apply in the order of the file, and a later rule overrides an earlier one.
 
 use crate::Config;
 use crate::check::{MARGIN_MAX, bad_name};
@@ -15,7 +15,7 @@ use quittance::LifeRule;
 use quittance_engine::targets::HostPattern;
 use quittance_engine::with_life_rules;
 
-/// The entries of `[[lifetimes]]` that apply: a rule for another provider than the one in use does not.
+/// The entries of `[[lifetimes]]` that apply. A rule for a provider that is not in use does not apply.
 pub(crate) fn lifetimes(
     effective: &Effective,
     kinds: &KindTable,
@@ -57,7 +57,7 @@ fn rule(effective: &Effective, kinds: &KindTable, table: &Name) -> Result<LifeRu
     Ok(rule)
 }
 
-/// One host for each rule: together they stand for all hosts that the rules can tell apart.
+/// One host for each rule. Together they represent all hosts that the rules distinguish.
 fn sites(rules: &[LifeRule]) -> impl Iterator<Item = String> {
     let of = |pattern: &HostPattern| match pattern.to_string() {
         everywhere if everywhere == "*" => String::new(),
@@ -95,7 +95,8 @@ fn check_last(
 }
 
 impl Config {
-    /// Rules for the life of answers that do not apply, in words: a typing mistake, or a provider for later.
+    /// Rules for the life of answers that do not apply, in words: because of a spelling mistake, or for a provider
+    /// that is not in use yet.
     pub fn unused_lifetimes(&self) -> Vec<String> {
         let tables = self.effective.labels(LIFETIMES).into_iter().map(|label| Name::of([LIFETIMES, &label]));
         let unused = tables.filter(|table| !applies(&self.effective, table, &self.providers));

@@ -14,11 +14,10 @@ use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-/// Folders of the system in which no file can be kept, not even by root.
+/// Folders of the system in which not even root can keep a file.
 const SYSTEM_FOLDERS: [&str; 2] = ["/proc", "/sys"];
 
-/// The content of a file. A pipe or a device is refused before it is opened: opening it could wait for ever, and reading it
-/// could never end.
+/// The content of a file. A pipe or a device is refused before it is opened: to open or read it could take for ever.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let found = std::fs::metadata(path)?;
     if found.is_dir() {
@@ -63,7 +62,7 @@ pub(crate) fn certificates(effective: &Effective, name: &Name) -> Result<Vec<u8>
     }
 }
 
-/// How many authorities are in a PEM file. Each must be one that a connection can be checked with.
+/// Counts the authorities in a PEM file. Each must be usable to check a connection.
 fn count_authorities(pem: &[u8]) -> Result<usize, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -103,7 +102,7 @@ pub fn check_folder(store: &StoreConfig) -> Result<(), ConfigError> {
     cannot_create_files(above).map_or(Ok(()), |why| Err(wrong(why)))
 }
 
-/// Why no file can be created in this folder, if none can.
+/// Why no file can be created in this folder; `None` if one can.
 fn cannot_create_files(folder: &Path) -> Option<String> {
     let shown = folder.display();
     if !folder.is_dir() {
@@ -119,7 +118,7 @@ fn cannot_create_files(folder: &Path) -> Option<String> {
     Some(format!("and this user cannot write in {shown} ({error}): let it, or name another folder"))
 }
 
-/// Why a file of this node that is in the folder cannot be opened as `serve` opens it, if one cannot.
+/// Why an existing file of this node in the folder cannot be opened as `serve` opens it; `None` if all can.
 fn cannot_write_own_files(folder: &Path, store: &StoreConfig) -> Option<String> {
     let both = Access::READ_OK | Access::WRITE_OK;
     let of_store = [(DATABASE, both), (LOCK, both), (TRAIL, both), (SECRET_NAME, Access::READ_OK)];

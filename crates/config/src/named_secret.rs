@@ -1,4 +1,4 @@
-//! Secrets: named in the configuration, kept in the environment or in a file, and never shown.
+//! Secrets: the configuration names them, the environment or a file contains them, and they are never shown.
 
 use crate::effective::Effective;
 use crate::error::ConfigError;
@@ -19,7 +19,7 @@ impl Secret {
         Self(secret.into())
     }
 
-    /// The secret itself, for the code that has to send it.
+    /// The secret itself, for the code that sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Keeper {
     }
 }
 
-/// A secret that the configuration names, whether or not it is there: only a command that needs it fails without it.
+/// A secret that the configuration names, whether or not it exists. Only a command that needs it fails without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// The name of the setting, such as `provider.main.key`.
@@ -57,7 +57,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// The secret that `KEY_env` or `KEY_file` names, if one of them is set.
+    /// The secret that `KEY_env` or `KEY_file` names; `None` if neither is set.
     pub(crate) fn find(
         effective: &Effective,
         table: &Name,
@@ -80,7 +80,7 @@ impl Credential {
         Ok(Some(Self { name: table.below(key).to_string(), keeper, found }))
     }
 
-    /// The password of a store, in this variable, if that is set.
+    /// The password of a store in this variable; `None` if the variable is not set.
     pub fn in_variable(variable: &str, environment: &Environment) -> Option<Self> {
         environment.get(variable)?;
         let found = from_variable(variable, environment);
@@ -97,12 +97,12 @@ impl Credential {
         self.found.is_ok()
     }
 
-    /// Whether it is there, in one word.
+    /// Whether the secret exists, in one word.
     pub(crate) const fn word(&self) -> &'static str {
         if self.is_set() { "set" } else { "missing" }
     }
 
-    /// Whether it is there, and where it is kept; never what it is.
+    /// Whether the secret exists, and where it is kept; never its value.
     pub fn state(&self) -> String {
         let Self { keeper, .. } = self;
         if self.is_set() { format!("set (from {keeper})") } else { format!("missing ({keeper})") }
@@ -135,7 +135,7 @@ fn bytes_of(text: &str) -> Option<[u8; 32]> {
     }
 }
 
-/// A caller's key: its hash, which may stand in the file, or the place where the key itself is kept.
+/// A caller's key: its hash, which may be in the config file, or the place where the key itself is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerKey {
     Hash { name: String, digest: KeyDigest },
@@ -143,7 +143,7 @@ pub enum CallerKey {
 }
 
 impl CallerKey {
-    /// What `key_sha256`, `key_env` or `key_file` names, if one of them is set.
+    /// What `key_sha256`, `key_env` or `key_file` names; `None` if none of them is set.
     pub(crate) fn find(
         effective: &Effective,
         table: &Name,
@@ -170,7 +170,7 @@ impl CallerKey {
         }
     }
 
-    /// The hash of the key, whatever its length, if it is there.
+    /// The hash of the key, whatever the key's length; `None` if the key is missing.
     pub(crate) fn any_digest(&self) -> Option<KeyDigest> {
         match self {
             Self::Hash { digest, .. } => Some(*digest),
@@ -194,7 +194,7 @@ impl CallerKey {
         }
     }
 
-    /// Whether it is known, and how; never what it is.
+    /// Whether the key is known, and how; never its value.
     pub fn state(&self) -> String {
         match self {
             Self::Hash { digest, .. } => format!("by hash {:.8}...", digest.to_string()),

@@ -1,7 +1,7 @@
-//! Did you mean? The nearest known word.
+//! Finds the nearest known word, to ask "did you mean?".
 
-/// The candidate with the smallest edit distance, unless that distance is so large that it would be a guess. A swap of two
-/// neighbours counts as one edit; capitals do not count.
+/// The candidate with the smallest edit distance, unless that distance is so large that it would be a guess. A swap
+/// of two neighbours counts as one edit. Upper and lower case count as equal.
 pub fn nearest(typed: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
     let distance_max = (typed.chars().count() / 3).clamp(1, 4);
     let distance =

@@ -1,14 +1,14 @@
-//! Where a value came from, for `config show` and for every error about one.
+//! The origin of a value, for `config show` and for every error about a value.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The layer that a value came from.
+/// The layer of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
     Default,
-    /// It follows from another setting, such as a preset.
+    /// The value follows from another setting, such as a preset.
     Follows(String),
     File {
         path: Arc<Path>,
@@ -19,7 +19,7 @@ pub enum SettingOrigin {
 }
 
 impl SettingOrigin {
-    /// A value of a stronger layer overrides one of a weaker.
+    /// The strength of a layer. A value of a stronger layer overrides one of a weaker layer.
     pub(crate) const fn strength(&self) -> u8 {
         match self {
             Self::Default | Self::Follows(_) => 0,

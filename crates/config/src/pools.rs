@@ -1,4 +1,4 @@
-//! The pools of the configuration. Everything that can be wrong with one is found when it is read, before a node starts.
+//! The pools of the configuration. All errors in a pool are found when it is read, before a node starts.
 
 use crate::Config;
 use crate::check::bad_name;
@@ -48,7 +48,7 @@ fn pool(effective: &Effective, label: &str) -> Result<PoolSpec, ConfigError> {
     Ok(spec)
 }
 
-/// How many answers it is to hold, if that is set.
+/// How many answers the pool should hold; `None` if that is not set.
 fn goal(effective: &Effective, table: &Name) -> Result<Option<Goal>, ConfigError> {
     let (level, size) = (table.below("service_level"), table.below("size"));
     match (effective.read_at::<u32>(&level), effective.read_at(&size)) {
@@ -91,7 +91,7 @@ fn unsound(config: &Config, table: &Name, name: &Name, problem: &str, remedy: &s
     ConfigError::at(&at, name, format!("{problem}: {remedy}"))
 }
 
-/// The target that it keeps, if its kind is known.
+/// Checks one pool. Returns the target that it keeps, if its kind is known.
 fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigError> {
     let table = Name::of([POOLS, &spec.name]);
     let unsound =
@@ -144,7 +144,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
     }
 }
 
-/// Whether it is the address of a proxy with a password: `user:password@host`.
+/// Whether the value is the address of a proxy with a password: `user:password@host`.
 fn has_password(value: &Param) -> bool {
     let Param::Text(text) = value else { return false };
     let authority = text.split_once("://").map_or(text.as_str(), |(_, rest)| rest);

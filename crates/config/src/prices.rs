@@ -1,5 +1,5 @@
-//! What answers cost: the list that ships for the service, overridden by the operator's `prices`; the currency that all
-//! of it is in; and which budgets meet a price that is not known.
+//! Prices of answers: the list that ships for the service, overridden by the operator's `prices`; their currency; and
+//! budgets that have no known price.
 
 use crate::Config;
 use crate::providers::ProviderConfig;
@@ -7,7 +7,7 @@ use quittance_lifecycle::{Money, Unsolvable};
 use quittance_protocol::kinds::{PriceList, price_list};
 use std::collections::BTreeMap;
 
-/// What all money is in where there is no provider.
+/// The currency if there is no provider.
 const DEFAULT_CURRENCY: &str = "USD";
 
 impl ProviderConfig {
@@ -16,13 +16,13 @@ impl ProviderConfig {
         price_list(self.dialect().name()).filter(|list| list.currency == self.currency)
     }
 
-    /// Whether the service charges what it could not solve, whatever the currency.
+    /// Whether the service charges for unsolvable tasks, in any currency.
     pub(crate) fn unsolvable(&self) -> Unsolvable {
         price_list(self.dialect().name()).map_or(Unsolvable::NotKnown, |list| list.unsolvable)
     }
 }
 
-/// The currency of an account at this address, where the operator does not name it.
+/// The currency of an account at this address, if the operator does not set it.
 pub(crate) fn currency_at(url: &str) -> &'static str {
     let host = url.split("://").nth(1).unwrap_or(url).split(['/', ':', '?']).next().unwrap_or_default();
     let is_rucaptcha = host == "rucaptcha.com" || host.ends_with(".rucaptcha.com");
@@ -30,12 +30,13 @@ pub(crate) fn currency_at(url: &str) -> &'static str {
 }
 
 impl Config {
-    /// The currency that all money of this node is in: it uses one provider, the first.
+    /// The currency of all amounts of this node: that of its provider, the first one.
     pub fn currency(&self) -> &str {
         self.providers.first().map_or(DEFAULT_CURRENCY, |provider| &provider.currency)
     }
 
-    /// What an answer of each kind costs where the provider does not say. What is not in it is not known.
+    /// What an answer of each kind costs if the provider does not report it. A kind without an entry has no known
+    /// price.
     pub fn price_table(&self) -> BTreeMap<String, Money> {
         let first = self.providers.first();
         let listed = first.and_then(ProviderConfig::price_list).into_iter().flat_map(PriceList::prices);
@@ -51,7 +52,7 @@ impl Config {
         table
     }
 
-    /// Pools that have a budget and no price to hold against it, each with what to do.
+    /// Pools with a budget and no known price, each with what to do.
     pub fn budgets_without_price(&self) -> Vec<String> {
         let table = self.price_table();
         let stopped = self
@@ -63,7 +64,7 @@ impl Config {
             .collect()
     }
 
-    /// Where prices come from, for people.
+    /// Where prices come from, in words.
     pub fn price_source(&self) -> String {
         let own = self.prices.len() + self.providers.first().map_or(0, |provider| provider.prices.len());
         let own = match own {

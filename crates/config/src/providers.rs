@@ -23,10 +23,10 @@ pub struct ProviderConfig {
     pub name: String,
     pub protocol: Protocol,
     pub key: Credential,
-    /// What both adapters take, without the key.
+    /// The settings of the adapter, without the key.
     pub(crate) settings: ProviderSettings,
     pub(crate) throttle: Throttle,
-    /// What its answers cost by kind, where that is not what `prices` says.
+    /// The prices of its answers by kind, where they differ from `prices`.
     pub(crate) prices: BTreeMap<String, Money>,
     /// The currency of its account, by ISO 4217.
     pub currency: String,
@@ -52,7 +52,7 @@ impl ProviderConfig {
         &self.settings.codes
     }
 
-    /// What its codes mean, with the operator's corrections. The JSON protocol has the codes of 2captcha.
+    /// The meaning of its codes, with the operator's corrections. The JSON protocol has the codes of 2captcha.
     pub fn codes(&self) -> ClassicCodes {
         let codes = ClassicCodes::of(self.dialect().classic_reply());
         self.corrections().iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
@@ -102,8 +102,8 @@ pub(crate) fn provider(
     })
 }
 
-/// The quota of polls. One number without the other is completed by what is known of the profile; the JSON protocol
-/// has no slack.
+/// The quota of polls. If only one of its numbers is set, the profile completes the other. The JSON protocol has no
+/// slack.
 fn poll_quota(
     effective: &Effective,
     table: &Name,

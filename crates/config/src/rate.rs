@@ -1,4 +1,5 @@
-//! A rate as people write it: a number for each second, minute or hour. All may come at once; after that, one at a time.
+//! A rate as operators write it: a number for each second, minute or hour. All of it may come at once; after that,
+//! one at a time.
 
 use quittance_gateway::Rate;
 use std::time::Duration;

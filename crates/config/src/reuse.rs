@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 pub(crate) struct ReuseEntry {
     /// Its name in the configuration, such as `reuse.kinds.turnstile`.
     name: String,
-    /// `None`: the kind decides.
+    /// The setting; `None` if the kind decides.
     reuse: Option<Reuse>,
 }
 
-/// Every setting of reuse. A tenant's beats a host's, that beats a kind's, and that the default. What an order says itself
-/// beats them all.
+/// Every setting of reuse. A tenant's setting is stronger than a host's, that is stronger than a kind's, and that is
+/// stronger than the default. An order's own setting is the strongest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReuseRules {
     default: ReuseEntry,
     pub(crate) kinds: BTreeMap<String, ReuseEntry>,
-    /// The narrowest pattern first.
+    /// The settings by host, the narrowest pattern first.
     pub(crate) targets: Vec<(HostPattern, ReuseEntry)>,
     tenants: BTreeMap<String, ReuseEntry>,
 }
@@ -55,7 +55,8 @@ impl ReuseRules {
         }
     }
 
-    /// The setting for an order of this tenant and kind; `host` is that of its page, if it has one. `None`: the kind decides.
+    /// The setting for an order of this tenant and kind, with the host of its page, if it has one. `None` if the kind
+    /// decides.
     pub fn setting(&self, tenant: &str, kind: &str, host: Option<&str>) -> Option<ReuseSetting> {
         let host = host.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
         let by_host = || {

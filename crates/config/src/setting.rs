@@ -1,4 +1,4 @@
-//! One row of the table of settings, and how it is found: by its name in the file and in flags, and by its variable.
+//! One row of the table of settings. A row is found by its name in the file and in flags, and by its variable.
 
 use crate::Config;
 use crate::nearest::nearest;
@@ -18,11 +18,12 @@ pub(crate) const PREFIX: &str = "QUITTANCE_";
 
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// `*` stands for a part that the operator chooses: the name of a provider, a kind, a host, a code.
+    /// The name of the setting. `*` stands for a part that the operator chooses: the name of a provider, a kind, a
+    /// host, a code.
     pub(crate) path: &'static str,
     pub(crate) shape: SettingShape,
     pub(crate) help: &'static str,
-    /// Reads the default from the struct that the setting sets, so that there is no second copy of it.
+    /// Reads the default from the struct that the setting sets, so that there is no second copy of the default.
     pub(crate) default: fn(&Defaults) -> Option<SettingValue>,
     pub(crate) set: Set,
 }
@@ -38,12 +39,12 @@ macro_rules! sections {
         /// The field that a setting sets.
         #[derive(Debug)]
         pub(crate) enum Set {
-            /// None: it is read by its name where it is needed.
+            /// No field: code reads the setting by its name.
             ByName,
             $($section(fn(&mut $section, &SettingValue)),)*
         }
 
-        /// Every section as it is where nothing is set.
+        /// Every section with its defaults.
         pub(crate) struct Defaults { $($field: $section,)* }
 
         $(impl Section for $section {
@@ -95,14 +96,14 @@ impl Defaults {
         }
     }
 
-    /// One section of them.
+    /// The defaults of one section.
     pub(crate) fn section<S: Section + Clone>(&self) -> S {
         S::of(self).clone()
     }
 }
 
 impl Setting {
-    /// The value where nothing is set.
+    /// The default value; `None` if there is none.
     pub(crate) fn default(&self, defaults: &Defaults) -> Option<SettingValue> {
         match ((self.default)(defaults), self.shape) {
             (Some(SettingValue::Count(thousandths)), SettingShape::Ratio) => {
@@ -117,7 +118,7 @@ impl Setting {
         self.path.split('.')
     }
 
-    /// Whether it stands for any number of settings.
+    /// Whether the row stands for any number of settings.
     pub(crate) fn is_open(&self) -> bool {
         self.path.contains('*')
     }
@@ -130,7 +131,7 @@ impl Setting {
         Name::of(self.segments())
     }
 
-    /// Whether it is a setting of the entries of this list: `provider`, `tenant`, `lifetimes` or `pools`.
+    /// Whether the setting belongs to the entries of this list: `provider`, `tenant`, `lifetimes` or `pools`.
     pub(crate) fn is_in(&self, list: &str) -> bool {
         self.segments().next() == Some(list)
     }
@@ -155,7 +156,7 @@ impl Setting {
         variable.strip_prefix(before)?.strip_suffix(after).filter(|part| !part.is_empty())
     }
 
-    /// This row's name with its open parts filled in as they stand in `name`.
+    /// This row's name, with its open parts taken from `name`.
     pub(crate) fn filled_in(&self, name: &Name) -> Name {
         let mut given = name.segments();
         Name::of(self.segments().map(|own| match (own, given.next()) {
@@ -188,7 +189,7 @@ fn as_variable(label: &str) -> String {
     label.to_ascii_uppercase().replace('-', "_")
 }
 
-/// The setting that a variable is for. `labels` are the names of providers, tenants and pools: a dash in a name is an
+/// The setting of a variable. `labels` are the names of providers, tenants and pools: a dash in a name is an
 /// underscore in a variable.
 pub(crate) fn by_variable(
     variable: &str,
@@ -207,7 +208,7 @@ pub(crate) fn by_variable(
     Some((setting, name))
 }
 
-/// The setting that was probably meant: the nearest in spelling, or the one of the same key in another table.
+/// The setting that was probably meant: the one with the nearest spelling, or with this key in another table.
 pub(crate) fn meant(name: &Name) -> Option<String> {
     let as_deep = settings().filter(|setting| setting.depth() == name.segments().len());
     let found = nearest(&name.to_string(), as_deep.map(|setting| setting.filled_in(name).to_string()));

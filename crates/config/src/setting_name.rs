@@ -1,5 +1,5 @@
 //! The full name of a setting: its tables and its key, such as `timing.callback_wait`. An entry of `[[provider]]` or
-//! `[[tenant]]` is a table of its own name: `provider.main.url`.
+//! `[[tenant]]` is a table with the entry's name: `provider.main.url`.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl Name {
         self.0.len() > table.0.len() && self.0.starts_with(&table.0)
     }
 
-    /// The table that it stands in.
+    /// The table of this name.
     pub(crate) fn above(&self) -> Self {
         Self(self.0[..self.0.len().saturating_sub(1)].to_vec())
     }
@@ -58,13 +58,13 @@ impl Name {
     }
 }
 
-/// One part of a name, as TOML.
+/// One part of a name, written as TOML.
 pub(crate) fn quoted(segment: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !segment.is_empty() && segment.chars().all(is_bare) { segment.to_owned() } else { toml_text(segment) }
 }
 
-/// A text, as TOML. All escapes of JSON are escapes of TOML, which has one more character to escape.
+/// Writes a text as TOML. All escapes of JSON are escapes of TOML, which has one more character to escape.
 pub fn toml_text(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }

@@ -1,5 +1,5 @@
-//! What the value of a setting may look like. A shape reads, checks and describes values, so that an error always says what
-//! would have been right.
+//! The shapes of values. A shape reads, checks and describes values, so that an error always says what would be
+//! valid.
 
 use crate::address::{Scheme, without_password};
 use crate::setting_name::toml_text;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub(crate) const HOSTS: SettingShape = SettingShape::List(&SettingShape::Host);
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
-/// The name of a node stands in its status in the store.
+/// The longest name of a node. The name is part of the node's status in the store.
 const NODE_NAME_BYTES_MAX: usize = 64;
 const LABEL_BYTES_MAX: usize = TENANT_BYTES_MAX;
 const HOST_FORM: &str = "\"shop.example.org\", \"*.example.org\" (that host and all below it), or \"*\"";
@@ -44,7 +44,7 @@ macro_rules! shapes {
         }
 
         impl SettingShape {
-            /// A text as the value of this shape, if it is one. Relative paths are relative to `folder`.
+            /// Reads a text as a value of this shape. Relative paths are relative to `folder`.
             fn read_text(self, text: &str, folder: &Path) -> Option<String> {
                 match self {
                     $(Self::$name => { let ($text, $folder) = (text, folder); $read })*
@@ -102,7 +102,7 @@ shapes! {
 }
 
 impl SettingShape {
-    /// This shape, or one word instead.
+    /// This shape, or one word instead of a value.
     pub(crate) const fn or(self, word: &'static str) -> Self {
         match self {
             Self::Count { least, most, .. } => Self::Count { least, most, or: Some(word) },
@@ -119,7 +119,7 @@ impl SettingShape {
         }
     }
 
-    /// What would be right, to follow "must be".
+    /// Describes what would be valid, to follow "must be".
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Flag => "true or false".into(),
@@ -150,8 +150,8 @@ impl SettingShape {
         }
     }
 
-    /// The wrong value, as far as it may be shown: a secret in the wrong place must not be repeated. Of a list, the entries
-    /// that are wrong.
+    /// The wrong value, as far as it may be shown: a misplaced secret must not be repeated. For a list, the wrong
+    /// entries.
     pub(crate) fn found(self, raw: &Raw) -> String {
         match (self, raw) {
             (Self::WebAddress, Raw::Text(text)) if !text.contains(['@', '?', '#']) => raw.to_string(),
@@ -179,7 +179,7 @@ impl SettingShape {
         matches!(self, Self::StoreUrl | Self::PostgresUrl)
     }
 
-    /// The text of a variable or a flag, as the file would have it.
+    /// The text of a variable or a flag, as a value in the file.
     pub(crate) fn raw(self, text: &str) -> Raw {
         let is_number = |c: char| c.is_ascii_digit() || c == '.';
         match (self, text) {
@@ -196,7 +196,7 @@ impl SettingShape {
         }
     }
 
-    /// The value, if it has this shape. Relative paths are relative to `folder`.
+    /// Reads a value of this shape. Relative paths are relative to `folder`.
     pub(crate) fn read(self, raw: &Raw, folder: &Path) -> Option<SettingValue> {
         match (self, raw) {
             (Self::Flag, Raw::Flag(flag)) => Some(SettingValue::Flag(*flag)),
@@ -267,7 +267,7 @@ fn is_name(text: &str, bytes_max: usize, signs: &str) -> bool {
     (1..=bytes_max).contains(&text.len()) && text.chars().all(is_right)
 }
 
-/// A provider's key is 32 hexadecimal digits: no variable has such a name.
+/// Whether a text can be the name of a variable. 32 hexadecimal digits cannot: they are a provider's key.
 fn is_variable(text: &str) -> bool {
     let is_key = text.len() >= 32 && text.chars().all(|c| c.is_ascii_hexdigit());
     is_name(text, usize::MAX, "_") && !text.starts_with(|c: char| c.is_ascii_digit()) && !is_key

@@ -1,10 +1,10 @@
-//! Every setting there is, as data: its name, the field that it sets, what it may look like, and one line of help. Parsing, the
-//! names of variables, `config show`, the nearest right name in an error and the tables in docs/config.md follow from it.
+//! All settings, as data: name, field, shape and one line of help. From this follow the parser, the names of
+//! variables, `config show`, the suggestions in errors and the tables in docs/config.md.
 //!
-//! A row is `"name" [field] SHAPE, "help";`. The field stands in the struct that is named above the rows, and has its default
-//! there. `[]` is for a setting without a default that code reads by its name, `["value"]` for one with that default,
-//! `[override field]` for a field that keeps what it has if nothing is set, and `[limit(...)]` for the limit of retries
-//! of one fault class.
+//! A row is `"name" [field] SHAPE, "help";`. The field belongs to the struct that is named above the rows, and has
+//! its default there. `[]` is for a setting without a default that code reads by its name, `["value"]` for one with
+//! that default, `[override field]` for a field that keeps its content if nothing is set, and `[limit(...)]` for the
+//! limit of retries of one fault class.
 
 mod alerts;
 mod gateway;
@@ -33,10 +33,10 @@ const fn count(least: u64, most: u64) -> SettingShape {
     SettingShape::Count { least, most, or: None }
 }
 
-/// More than zero.
+/// A duration of more than zero.
 const POSITIVE: SettingShape = duration(Duration::from_millis(1), DURATION_MAX);
 const SECOND_OR_MORE: SettingShape = duration(Duration::from_secs(1), DURATION_MAX);
-/// Zero switches it off.
+/// A duration of which zero switches the feature off.
 const ANY: SettingShape = duration(Duration::ZERO, DURATION_MAX);
 const SOME: SettingShape = count(1, 1_000_000);
 const BYTES: SettingShape = count(1024, 1 << 40);

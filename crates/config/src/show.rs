@@ -1,4 +1,5 @@
-//! `config show`: every setting that holds, with its origin as a comment. The text is a config file that means the same.
+//! `config show`: every setting in force, with its origin as a comment. The output is a config file with the same
+//! meaning.
 
 use crate::config_file::{LISTS, POOLS};
 use crate::effective::Held;
@@ -13,7 +14,7 @@ use serde_json::{Map, Value as Json, json};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where the comments begin, if the value leaves room.
+/// The column of comments, if the value leaves room.
 pub const ORIGIN_COLUMN: usize = 44;
 
 /// One line of `config show`.
@@ -76,7 +77,7 @@ pub fn secret_files(config: &Config) -> Vec<PathBuf> {
     kept.collect()
 }
 
-/// Every setting that holds, for the operator's page.
+/// Every setting in force, for the operator's page.
 pub fn in_force(config: &Config) -> Vec<ShownSetting> {
     let settings = config.effective.all().map(|(name, setting, held)| {
         let value = match (setting.path, &held.value) {
@@ -124,7 +125,7 @@ pub fn lines(config: &Config) -> Vec<Line> {
 struct Page<'a> {
     config: &'a Config,
     lines: Vec<Line>,
-    /// The table that the last line stands in.
+    /// The table of the last line.
     table: Name,
 }
 
@@ -169,7 +170,7 @@ impl Page<'_> {
         }
     }
 
-    /// What the operator has added to other open tables than lists and pools.
+    /// The settings that the operator has added to open tables, except lists and pools.
     fn open(&mut self) {
         let is_list = |setting: &Setting| LISTS.iter().chain([&POOLS]).any(|list| setting.is_in(list));
         for (name, setting, _) in self.config.effective.all() {

@@ -1,5 +1,5 @@
-//! Where orders are kept. A setting that makes no sense with the chosen store is an error, unless the store was chosen in a
-//! stronger layer than the setting: then the setting was written for another store, and is ignored.
+//! Where orders are kept. A setting that does not fit the chosen store is an error, unless the store was chosen in a
+//! stronger layer. Then the setting was written for another store, and is ignored.
 
 use crate::address::{Scheme, ServerUrl, without_password};
 use crate::effective::{Effective, Held};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
     Embedded(PathBuf),
-    /// For trials: orders are lost when the process ends.
+    /// In memory, for trials: orders are lost when the process ends.
     Memory,
     Redis(ServerUrl),
     Postgres(ServerUrl),
@@ -57,11 +57,11 @@ impl StoreUrl {
     }
 }
 
-/// The store, and what goes with it.
+/// The store and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreConfig {
     pub url: StoreUrl,
-    /// If it is not part of the address.
+    /// The password, if it is not part of the address.
     pub password: Option<Credential>,
     /// More authorities to trust, as PEM.
     ca: Vec<u8>,
@@ -116,8 +116,8 @@ impl StoreConfig {
         store
     }
 
-    /// Another store, named on the command line, with those settings of this one that make sense for it.
-    /// An error says why its address cannot be used.
+    /// Another store, named on the command line, with the settings of this one that fit it. Fails if the store's
+    /// address cannot be used.
     pub fn named(&self, url: StoreUrl, password: Option<Credential>) -> Result<Self, String> {
         let store = Self { password, ca: self.ca.clone(), migrate: self.migrate, ..Self::new(url) };
         store.check_address().map(|()| store).map_err(|bad| bad.why)
@@ -135,7 +135,7 @@ impl StoreConfig {
             || (!dir.exists() && dir.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()))
     }
 
-    /// Where orders are kept, for the library; an error if the password is named and missing.
+    /// Where orders are kept, for the library. Fails if the password is named and missing.
     pub fn place(&self) -> Result<Place, ConfigError> {
         let password = self.password.as_ref().map(|password| password.get()).transpose()?;
         let password = password.map(|password| password.reveal());
@@ -165,7 +165,7 @@ impl StoreConfig {
         Ok(self.postgres_at(url).map_err(|bad| bad.at(&SettingOrigin::Flag))?.schema().to_owned())
     }
 
-    /// Settings for PostgreSQL's own commands; none for another store.
+    /// Settings for PostgreSQL's own commands; `None` for another store.
     pub fn postgres(&self) -> Result<Option<PostgresSettings>, ConfigError> {
         match self.place()? {
             Place::Postgres(settings) => Ok(Some(*settings)),
@@ -192,7 +192,7 @@ impl StoreConfig {
         Ok(settings.with_migrate(self.migrate))
     }
 
-    /// Checks that the store understands its addresses. An error about a bad address never quotes it.
+    /// Checks that the store accepts its addresses. An error about a bad address never quotes it.
     fn check_address(&self) -> Result<(), BadAddress> {
         match &self.url {
             StoreUrl::Memory | StoreUrl::Embedded(_) => Ok(()),
@@ -202,10 +202,10 @@ impl StoreConfig {
     }
 }
 
-/// The schema of PostgreSQL's tables where the address names none.
+/// The schema of PostgreSQL's tables if the address names none.
 const SCHEMA_DEFAULT: &str = "quittance";
 
-/// The address that is wrong, and why.
+/// A wrong address, and what is wrong with it.
 struct BadAddress {
     key: &'static str,
     why: String,
@@ -221,7 +221,7 @@ impl BadAddress {
     }
 }
 
-/// An address from the environment as it stands there: the value that is kept to be shown has no password.
+/// An address from the environment, with its password: the stored value, which may be shown, has none.
 fn with_password<'a>(held: &Held, environment: &'a Environment) -> Option<&'a str> {
     match &held.origin {
         SettingOrigin::Variable(variable) => environment.get(variable),
@@ -229,7 +229,7 @@ fn with_password<'a>(held: &Held, environment: &'a Environment) -> Option<&'a st
     }
 }
 
-/// The chosen store, and how strong the layer is that chose it.
+/// The chosen store, and the strength of the layer that chose it.
 struct Chosen<'a> {
     effective: &'a Effective,
     scheme: Scheme,
@@ -245,7 +245,7 @@ impl Chosen<'_> {
         self.effective.unsound(&Name::of(["store", key]), problem, remedy)
     }
 
-    /// Whether this setting is set and is to be used. One for another store is ignored if it is from a weaker layer.
+    /// Whether this setting is set and applies. A setting for another store is ignored if its layer is weaker.
     fn has(&self, key: &str, fits: fn(Scheme) -> bool) -> Result<bool, ConfigError> {
         let Some(held) = self.held(key) else { return Ok(false) };
         if fits(self.scheme) {
@@ -259,7 +259,8 @@ impl Chosen<'_> {
         Err(self.unsound(key, problem, "leave it out, or choose another store"))
     }
 
-    /// The authorities of `store.ca_file`. With an address without TLS they would give a false feeling of safety.
+    /// The authorities of `store.ca_file`. With an address without TLS they are an error, because they would have no
+    /// effect.
     fn authorities(&self, url: &StoreUrl) -> Result<Vec<u8>, ConfigError> {
         if matches!(url, StoreUrl::Redis(url) if !url.is_secure()) {
             let problem = "is for TLS, and `store.url` names none";
@@ -268,7 +269,7 @@ impl Chosen<'_> {
         certificates(self.effective, &Name::of(["store", "ca_file"]))
     }
 
-    /// The password, unless a stronger layer has one in the address.
+    /// The password, unless the address of a stronger layer contains one.
     fn one_password(&self, url: &StoreUrl, password: Credential) -> Result<Option<Credential>, ConfigError> {
         if !url.has_password() {
             return Ok(Some(password));

@@ -15,9 +15,9 @@ use quittance_gateway::{KeyDigest, Rate, TenantSettings};
 use serde_json::Value as Json;
 use std::time::Duration;
 
-/// How many orders a tenant may have open where `open_max` is not set: enough for many workers.
+/// How many orders a tenant may have open if `open_max` is not set: enough for many workers.
 pub const OPEN_MAX_DEFAULT: usize = 5_000;
-/// How fast a tenant may place orders where `rate` is not set: too slow to fill a disk in an hour.
+/// How fast a tenant may place orders if `rate` is not set: too slow to fill a disk in an hour.
 pub const RATE_DEFAULT: Rate = Rate { every: Duration::from_millis(10), burst: 2_500 };
 
 /// One tenant.
@@ -26,7 +26,8 @@ pub struct TenantConfig {
     pub key: CallerKey,
     pub webhook_secret: Option<Credential>,
     pub hosts: Option<Vec<HostPattern>>,
-    /// The other settings. The key, the targets and the webhook secret are not set here: see [`TenantConfig::settings`].
+    /// The other settings. The key, the targets and the webhook secret are missing here: see
+    /// [`TenantConfig::settings`].
     limits: TenantSettings,
 }
 
@@ -35,12 +36,12 @@ impl TenantConfig {
         &self.limits.name
     }
 
-    /// What is set for it, without defaults, secrets and hosts. Its key is a placeholder.
+    /// The settings of the tenant, without defaults, secrets and hosts. Its key is a placeholder.
     pub const fn limits(&self) -> &TenantSettings {
         &self.limits
     }
 
-    /// Settings for the gateway; an error if a secret is missing or wrong. `targets` are those of all tenants.
+    /// Settings for the gateway. Fails if a secret is missing or wrong. `targets` are those of all tenants.
     pub fn settings(&self, targets: &Targets) -> Result<TenantSettings, ConfigError> {
         let own_targets = |hosts: &Vec<HostPattern>| Targets { allow: hosts.clone(), ..targets.clone() };
         Ok(TenantSettings {
@@ -55,7 +56,8 @@ impl TenantConfig {
 }
 
 impl Config {
-    /// The settings of a tenant by their keys, each with its value, if it has one: all but its name and the places of its secrets.
+    /// The settings of a tenant by their keys, without its name and the places of its secrets. Each has its value, if
+    /// there is one.
     pub fn settings_of_tenant(&self, tenant: &str) -> impl Iterator<Item = (&'static str, Option<Json>)> {
         let rows = settings().filter(|row| row.is_in("tenant") && row.leaf() != "name");
         let rows = rows.filter(|row| {

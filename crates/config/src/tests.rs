@@ -1,4 +1,4 @@
-//! What only the crate itself can check: every row of the table, and the fields that the rows set.
+//! Tests that need the inside of the crate: every row of the table, and the fields that the rows set.
 
 mod fields;
 mod layers;
@@ -8,7 +8,7 @@ mod place;
 use super::{Config, ConfigErrors, Secret, Sources, StoreUrl, lines};
 use place::{Place, SMALL, full, show};
 
-/// All that a configuration means: without the origins, and with its secrets.
+/// The whole content of a configuration, with its secrets and without origins.
 fn meaning(config: &Config) -> String {
     let tenants: Vec<_> =
         config.tenants.iter().map(|tenant| tenant.key.any_digest().map(|key| key.0)).collect();

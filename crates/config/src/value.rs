@@ -1,4 +1,4 @@
-//! The value of a setting: as it was written, as it was understood, and as a field of ours holds it.
+//! The value of a setting in three forms: as written, as understood, and as a field of ours.
 
 use crate::setting_name::toml_text;
 use crate::{duration, rate};
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A value as it stands in the file. The text of a variable or a flag becomes what it would be in the file.
+/// A value as written in the file. The text of a variable or a flag becomes what it would be in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     Text(String),
@@ -20,7 +20,7 @@ pub(crate) enum Raw {
     Number(String),
     Flag(bool),
     List(Vec<String>),
-    /// Something that no setting takes, in words.
+    /// A value that no setting accepts, described in words.
     Other(&'static str),
 }
 
@@ -38,12 +38,13 @@ pub(crate) enum SettingValue {
 
 /// The type of a field that a setting can set.
 pub(crate) trait SettingField: Sized {
-    /// The value that sets a field to this. `None` if an absent setting does, or the word of its shape (`deadline`, `auto`).
+    /// The value that sets a field to this content. `None` if an absent setting does this, or the word of its shape
+    /// (`deadline`, `auto`).
     fn value(&self) -> Option<SettingValue> {
         None
     }
 
-    /// The field's content for this value; `None` for a value of another sort.
+    /// The field's content for this value; `None` if the value has another type.
     fn of(value: &SettingValue) -> Option<Self>;
 }
 
@@ -109,7 +110,7 @@ macro_rules! plain_values {
 }
 plain_values!(bool = Flag; Duration = Duration; Money = Money; String = Text;);
 
-/// Types that are read from a text, and the text of a default where one has a default.
+/// Types that are read from a text, with the text of their default if they have one.
 macro_rules! texts {
     ($($type:ty: |$text:ident| $read:expr, |$field:pat_param| $value:expr;)*) => {$(
         impl SettingField for $type {

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 const DEADLINE: SettingShape = duration(Duration::from_secs(1), TIMEOUT_MAX);
 const RETRIES: SettingShape = count(0, 100);
-/// A retry that costs nothing may be repeated until the order's deadline.
+/// The limit of retries that cost nothing, which may be unlimited until the order's deadline.
 const FREE_RETRIES: SettingShape = RETRIES.or("deadline");
-/// What is permanent is never retried: that is a promise, not a setting. The names are there to say so.
+/// The limit of retries of permanent faults, which are never retried. Their names exist only to show this.
 const NEVER: SettingShape = count(0, 0);
 
 pub(crate) fn limit(config: &Config, signal: impl Into<Signal>) -> Option<SettingValue> {

@@ -1,4 +1,4 @@
-//! How the engine works and spares the providers, what counts as the same order, the kinds, and the providers.
+//! How the engine works and limits its load on providers, what makes orders equal, the kinds, and the providers.
 
 use super::{ANY, BYTES, POSITIVE, REUSE, SECOND_OR_MORE, SOME, count, row, rows};
 use crate::Config;

@@ -13,8 +13,8 @@ use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Sig
 use quittance_telemetry::alert::Thresholds;
 use std::time::Duration;
 
-/// Takes a struct apart, in full: a field that is added there and has no name here does not compile. What follows the
-/// semicolon has no name of its own: it is taken apart in turn, or is not a setting.
+/// Takes a struct apart, in full: a new field without a name here does not compile. The fields after the semicolon
+/// have no name of their own: they are taken apart in turn, or are not settings.
 macro_rules! named {
     ($fields:ident, $type:ident { $($field:ident: $path:literal),* $(,)? $(; $($apart:ident),*)? } = $value:expr) => {
         let $type { $($field,)* $($($apart: _),*)? } = $value;
@@ -141,7 +141,7 @@ fn of_policy(fields: &mut Fields, policy: Policy) {
     }
 }
 
-/// The value next to the default, as words.
+/// A value next to the default, as text.
 fn changed(path: &str) -> String {
     match row(path).default(&Defaults::of(Preset::Patient)) {
         Some(SettingValue::Duration(duration)) => {
@@ -216,7 +216,7 @@ fn every_setting_sets_a_field() {
     }
 }
 
-/// The configuration with a real authority in `ca.pem`, which then gets a name that the tests below can write.
+/// The configuration with a real authority in `ca.pem`, under a name that the tests below can write.
 fn with_authority(place: Place) -> Config {
     let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert.pem();
     std::fs::write(place.path("ca.pem"), &made).unwrap();
@@ -226,7 +226,7 @@ fn with_authority(place: Place) -> Config {
     config
 }
 
-/// A provider whose every setting is set, but for those that only one protocol has.
+/// A provider with every setting, except those that only the other protocol has.
 fn provider(protocol: &str) -> ProviderSettings {
     let file = format!(
         r#"

@@ -9,7 +9,7 @@ use crate::setting_table::settings;
 use crate::value::SettingValue;
 use quittance_lifecycle::Preset;
 
-/// A value of the right shape, as words.
+/// A value of the right shape, as text.
 fn example(shape: SettingShape, default: Option<SettingValue>, file: &str) -> String {
     match (default, shape) {
         (Some(SettingValue::List(_)), _) | (_, HOSTS) => "a.org,*.b.org".into(),

@@ -1,11 +1,11 @@
-//! Every way to get it wrong, and the error: it names the setting and the place, and says what to do.
+//! Every possible mistake and its error, which names the setting and the place, and says what to do.
 
 use super::{Place, SMALL};
 use quittance_config::{Config, ConfigErrors};
 use rustix::fs::{FileType, Mode};
 use std::time::Duration;
 
-/// A file, and what its error must say.
+/// Checks a file with a mistake, and the words of its error.
 #[track_caller]
 fn check(file: &str, words: &[&str]) {
     says(&Place::with_file(file), words);
@@ -290,7 +290,7 @@ fn prices_and_usage_that_make_no_sense_are_reported() {
     check("[usage]\ndetail_days = 0", &["usage.detail_days", "from 1 to 3660"]);
 }
 
-/// The configuration, or its error: in another thread, because it once waited for ever.
+/// Loads a configuration in another thread, because this once waited for ever.
 fn load_soon(place: Place) -> Result<Config, ConfigErrors> {
     let (send, receive) = std::sync::mpsc::channel();
     std::thread::spawn(move || _ = send.send(place.load()));

@@ -38,7 +38,7 @@ fn providers_and_tenants_are_reached_by_their_names() {
     assert_eq!(reuse("hcaptcha", Some("b.a.org")), "reuse.targets.\"*.a.org\"");
 }
 
-/// Nothing but the environment, as in a container.
+/// A provider with only the environment, as in a container.
 #[test]
 fn a_provider_can_be_made_of_variables_alone() {
     let config = Place::empty()

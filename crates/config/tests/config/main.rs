@@ -1,4 +1,4 @@
-//! Configurations as people write them, right and wrong, through the public interface of the crate.
+//! Configurations as operators write them, right and wrong, through the public interface of the crate.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod errors;

@@ -1,10 +1,11 @@
-//! Configurations as people write them, each in a folder of its own. The unit tests of the crate use this file, too.
+//! Configurations as operators write them, each in a folder of its own. The unit tests of the crate use this file,
+//! too.
 
 use super::{Config, ConfigErrors, Sources, lines};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A folder to start in, with a config file or without.
+/// A folder to start in, with or without a config file.
 pub(crate) struct Place {
     pub(crate) folder: TempDir,
     pub(crate) variables: Vec<(String, String)>,
@@ -45,7 +46,7 @@ pub(crate) fn show(config: &Config) -> String {
     lines(config).iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// A small configuration with a provider and a tenant; other tools rely on these names.
+/// A small configuration with a provider and a tenant. Other tools rely on these names.
 pub(crate) const SMALL: &str = r#"
 listen = "127.0.0.1:8780"
 public_url = "http://127.0.0.1:8780"        # absent: no callbacks, polling only
@@ -73,7 +74,7 @@ deadline = "300s"
 preset = "patient"                          # standard, conservative, aggressive, or base/cap/jitter/limits by class
 "#;
 
-/// With something in every table.
+/// A configuration with something in every table.
 pub(crate) const FULL: &str = r#"
 callback_secret_file = "secret"
 [retry]

@@ -1,4 +1,4 @@
-//! Pools and lifetimes as people write them, and all that can be wrong with them.
+//! Pools and lifetimes as operators write them, and all possible mistakes in them.
 
 use super::{Place, full, show};
 use quittance::{Goal, Hours, PoolSpec, Value};

@@ -1,4 +1,4 @@
-//! The store: every sort of address, passwords that are never shown, and which settings go with which store.
+//! The store: every sort of address, passwords that are never shown, and which settings fit which store.
 
 use super::{Place, show};
 use quittance_config::{Config, StoreUrl, object};
@@ -16,7 +16,7 @@ fn with_url(url: &str) -> Place {
     Place::with_file(&format!("[store]\nurl = \"{url}\"\n"))
 }
 
-/// Everything that a person can see of it.
+/// Everything about a configuration that is ever shown.
 fn seen(config: &Config) -> String {
     format!("{}{}{config:?}{}", show(config), object(config), config.store.url.shown())
 }
