@@ -1,4 +1,4 @@
-//! The commands in the texts of alerts exist.
+//! Tests that the commands in the texts of alerts exist.
 
 use crate::Cli;
 use clap::Parser;
@@ -9,7 +9,7 @@ use quittance_telemetry::alert::{
 };
 use std::collections::BTreeMap;
 
-/// Everything that can be wrong at once, with a provider in this state.
+/// Readings with everything wrong at once, and a provider in this state.
 fn all_wrong(second: u64, health: Health) -> Readings {
     let pool = Pool {
         name: "warm".into(),

@@ -1,5 +1,6 @@
-//! The client of our own API (`/v1`): over HTTP if a daemon uses the store, else in this process, on a node that the command opens.
-//! A command sends the same requests to both and renders the responses, which have the types of `quittance-admin`.
+//! The client of our own API (`/v1`). If a daemon uses the store, requests go over HTTP; otherwise to a node that the
+//! command opens in this process. A command sends equal requests to both and renders the responses, which have the
+//! types of `quittance-admin`.
 
 use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
@@ -18,9 +19,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// How long one request and its whole response may take. The daemon itself gives up on its store before that.
+/// How long one request and its whole response may take. The daemon gives up on its store before that.
 const RESPONSE_WAIT: Duration = Duration::from_secs(20);
-/// More than all pools and a thousand rows of the usage.
+/// The most bytes of a response: more than all pools and a thousand rows of the usage need.
 const RESPONSE_BYTES_MAX: usize = 32 * 1024 * 1024;
 const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 const PREFER: HeaderName = HeaderName::from_static("prefer");
@@ -70,7 +71,7 @@ impl From<ApiError> for CliError {
     }
 }
 
-/// A segment of a path: a name may be anything that a person typed.
+/// A segment of a path: a name may contain any characters.
 pub(crate) fn segment(name: &str) -> impl std::fmt::Display {
     utf8_percent_encode(name, NON_ALPHANUMERIC)
 }
@@ -86,7 +87,8 @@ fn request(method: Method, path: &str, body: Bytes) -> Result<Request<Bytes>, St
 }
 
 impl ApiClient {
-    /// A client for a command that reads, or changes what is there. It creates no store, and its node processes no orders.
+    /// A client for a command that reads or changes an existing store. It creates no store, and its node processes no
+    /// orders.
     pub(crate) async fn find(config: &Config, environment: &Environment) -> Result<Self, CliError> {
         match place::missing(&config.store) {
             Some(missing) => Err(missing),
@@ -108,7 +110,7 @@ impl ApiClient {
         Err(error)
     }
 
-    /// A client whose actions are processed: by the daemon, or by this process.
+    /// A client for actions that a node must process: the daemon, or this process.
     pub(crate) async fn at_work(config: &Config, environment: &Environment) -> Result<Self, CliError> {
         match Self::find(config, environment).await? {
             Self::Daemon(daemon) => Ok(Self::Daemon(daemon)),
@@ -120,7 +122,8 @@ impl ApiClient {
         }
     }
 
-    /// A client of the daemon that runs on this embedded store, if one does, with the key in `variable`. The store is not opened.
+    /// A client of the daemon that runs on this embedded store, with the key in `variable`; `None` if there is no
+    /// daemon. The store is not opened.
     pub(crate) fn of_daemon(
         store: &StoreConfig,
         config: &Config,
@@ -133,7 +136,7 @@ impl ApiClient {
         Ok(daemon.map(Self::Daemon))
     }
 
-    /// Ends what is in progress, if this process does it.
+    /// Finishes the work in progress of this process's node.
     pub(crate) async fn close(self) {
         if let Self::InProcess(local) = self {
             node::stop(&local.node).await;

@@ -1,5 +1,5 @@
-//! `quittance audit`: lists each attempt that was or may have been paid, why it was made, and who got its answer. Then it compares them
-//! with the usage, and with the provider's ledger.
+//! `quittance audit`: lists each attempt that was or may have been paid, why it was made, and who got its answer.
+//! Then it compares the attempts with the usage and with the provider's ledger.
 
 mod compare;
 mod entry;
@@ -20,7 +20,7 @@ use quittance_ports::Clock;
 use std::path::PathBuf;
 use summary::Summary;
 
-/// How many are asked for at once.
+/// How many attempts are requested at once.
 const PAGE: usize = 500;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -149,7 +149,7 @@ async fn balance(client: &ApiClient, config: &Config) -> Option<String> {
     account.balance.map(|balance| balance.to_string())
 }
 
-/// The summary comes last. A CSV table has no place for it, so it goes to standard error.
+/// Prints the summary after the attempts. A CSV table has no place for it, so it then goes to standard error.
 fn print_summary(summary: &Summary, form: Form, from: Day, to: Day) -> Result<(), CliError> {
     match form {
         Form::Json => output::print(&format!("{}\n", summary.json(from, to))),

@@ -1,4 +1,4 @@
-//! `quittance completions SHELL`: what a shell needs to know to complete our commands.
+//! `quittance completions SHELL`: prints a script with which a shell completes our commands.
 
 use crate::exit::{CliError, Exit};
 use crate::output;

@@ -1,4 +1,4 @@
-//! `quittance config`: shows the settings, or checks them. What they mean is in `quittance_config`.
+//! `quittance config`: shows the settings, or checks them. Their meaning is in `quittance_config`.
 
 mod check;
 
@@ -98,8 +98,8 @@ fn styled(line: &Line) -> String {
     }
 }
 
-/// Refuses to write into the config file itself: with `>` the shell empties the file before it is read, and with `>>` the file
-/// would have every setting twice.
+/// Refuses to write into the config file itself: with `>` the shell empties the file before it is read, and with `>>`
+/// the file would have every setting twice.
 fn refuse_to_overwrite(config: &Config) -> Result<(), CliError> {
     let Some(path) = config.file().filter(|path| output::goes_to(path)) else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Comma-separated values that are only ever values: nothing that came from outside breaks a line, moves a cursor, or is a
-//! formula in a spreadsheet.
+//! Comma-separated values that are safe: a value from outside cannot break a line, move a cursor, or be a formula in
+//! a spreadsheet.
 
 use crate::output::harmless;
 

@@ -1,5 +1,5 @@
-//! The daemon that uses an embedded store, which only one process can open. Its address is in a file in the store's folder, so a command
-//! always asks the daemon of its own store.
+//! The daemon that uses an embedded store, which only one process can open. Its address is in a file in the store's
+//! folder, so a command always finds the daemon of its own store.
 
 use crate::exit::{CliError, Exit};
 use http_body_util::Full;
@@ -16,7 +16,7 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Where a listener is reached from the machine that it is on.
+/// The address at which this machine reaches a listener.
 pub(crate) fn near(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -29,13 +29,13 @@ pub(crate) fn near(listen: SocketAddr) -> SocketAddr {
 pub(crate) struct Daemon {
     at: SocketAddr,
     key: Option<HeaderValue>,
-    /// The variable that the key comes from.
+    /// The variable with the key.
     variable: &'static str,
     /// Whether the configuration has no operator's key.
     is_keyless: bool,
 }
 
-/// The header with this key; `None` if no header can have it.
+/// The header with this key; `None` if a header cannot contain it.
 pub(crate) fn bearer(key: &str) -> Option<HeaderValue> {
     let mut header = HeaderValue::try_from(format!("Bearer {key}")).ok()?;
     header.set_sensitive(true);
@@ -54,7 +54,7 @@ pub(crate) async fn exchange(
 }
 
 impl Daemon {
-    /// The process that uses the store, if it is a daemon; `error` says that a process does.
+    /// The daemon that uses the store; `error` reports that some process uses it.
     pub(crate) fn that_uses_store(
         error: &embedded::EmbeddedOpenError,
         config: &Config,
@@ -93,7 +93,7 @@ impl Daemon {
         Ok(Self { key: key.transpose()?, variable, ..self })
     }
 
-    /// The response with its head; the body may not end.
+    /// Sends a request. Returns the response after its head; the body may not end.
     pub(crate) async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Incoming>, String> {
         let stream = TcpStream::connect(self.at).await.map_err(|error| error.to_string())?;
         let host = HeaderValue::try_from(self.at.to_string()).map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! Days in UTC, and ranges of days as they are typed: a word, a number of days up to today, one day, or two with dots between them.
+//! Days in UTC, and ranges of days as typed: a word, a number of days up to today, one day, or two with dots between
+//! them.
 
 use quittance::Day;
 use quittance_ports::moment::{date_text, read_date};
@@ -7,7 +8,7 @@ pub(crate) const DAY_FORM: &str = "a day in UTC, such as 2026-11-16";
 pub(crate) const FORM: &str =
     "`today`, `yesterday`, `7d`, a day such as 2026-11-16, or two as in 2026-11-01..2026-11-15";
 
-/// A range as it was typed; its meaning depends on the current day.
+/// A range as typed. Its meaning depends on the current day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Days {
     Today,

@@ -9,9 +9,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often the progress is printed, where a line cannot move.
+/// How often the progress is printed if the output is not a terminal.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
-/// Seeds that are drawn stay below this, so that a person can type them.
+/// The limit of drawn seeds, which keeps them short enough to type.
 const SEED_DRAWN_MAX: u64 = 1_000_000;
 
 pub(crate) const AFTER_HELP: &str = "\

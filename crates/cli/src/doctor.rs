@@ -1,5 +1,5 @@
-//! `quittance doctor`: checks what the configuration alone does not show: the store and the clocks of its nodes, the provider and its
-//! key, callbacks, and the daemon's addresses. Each finding says what to do.
+//! `quittance doctor`: checks what the configuration alone does not show. It checks the store and the clocks of its
+//! nodes, the provider and its key, callbacks, and the daemon's addresses. Each finding says what to do.
 
 mod callback_reach;
 mod listeners;
@@ -45,7 +45,7 @@ pub(crate) struct DoctorArgs {
     yes: bool,
 }
 
-/// What it means that neither a list nor the operator names a price.
+/// The meaning if neither a list nor the operator sets a price.
 const NO_PRICES: &str =
     "what an answer costs is not known unless the provider says it, and callbacks never do; set `prices`";
 
@@ -117,7 +117,7 @@ fn targets(config: &Config) -> Option<Finding> {
     })
 }
 
-/// Where prices come from, and which budgets have none to hold against: such a pool buys nothing.
+/// Where prices come from, and which pools have a budget without a known price. Such a pool buys nothing.
 fn prices(config: &Config) -> Vec<Finding> {
     let stopped = config.budgets_without_price().into_iter();
     let source = match config.price_table().is_empty() {
@@ -127,7 +127,7 @@ fn prices(config: &Config) -> Vec<Finding> {
     [source].into_iter().chain(stopped.map(|what| Finding::new("prices", State::Bad, what))).collect()
 }
 
-/// Pools that buy nothing because a price or what they have spent is not known, if the store or the daemon that has it can be asked.
+/// Pools that buy nothing because a price or their spending is not known, if the store or its daemon can be read.
 /// What `prices` has found in the configuration is not repeated.
 async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
     let Ok(client) = ApiClient::find(config, environment).await else { return Vec::new() };

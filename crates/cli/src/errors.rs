@@ -1,6 +1,6 @@
-//! `quittance errors`: the fault table. What each class of fault leads to, how often it is tried again, what it means for
-//! the other orders, which code of the provider belongs to which class, and what a code means when this gateway itself says
-//! it; all with the configuration applied.
+//! `quittance errors`: explains fault classes and codes, with the configuration applied. It shows what each class of
+//! fault leads to, how often it is retried, and what it means for other orders. It also shows the class of each code
+//! of the provider, and the codes of this gateway.
 
 mod code_table;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> Result<Exit, CliError> 
     output::show(args.json, &code_object(&found(&code, &codes), config), || page(&code, &codes, config))
 }
 
-/// A code as the tables spell it, whatever case it was typed in; as it was typed, if no table has it.
+/// A code in the spelling of the tables, whatever its case; unchanged if no table has it.
 fn spelling(typed: &str, codes: &Codes) -> String {
     let is_known = |code: &str| {
         codes.row(code).is_some()
@@ -69,7 +69,7 @@ fn spelling(typed: &str, codes: &Codes) -> String {
     if !is_known(typed) && is_known(&upper) { upper } else { typed.to_owned() }
 }
 
-/// The known code that is nearest to one that no table has. What all codes begin with does not count.
+/// The known code nearest to an unknown one. The common beginning of all codes does not count.
 fn meant(typed: &str, codes: &Codes) -> Option<String> {
     let rest = |code: &str| code.strip_prefix("ERROR_").unwrap_or(code).to_owned();
     let rows = codes.rows().into_iter().map(|row| row.code);
@@ -88,7 +88,8 @@ const fn remedy(rule: FaultRule) -> &'static str {
     }
 }
 
-/// What other orders of the provider feel of it. Of an unlisted code only when orders of different methods meet it.
+/// What a fault means for other orders of the provider. For an unlisted code, this applies only after orders of
+/// different methods got it.
 const fn reaction(of: Signal, rule: FaultRule) -> &'static str {
     match rule.provider {
         Reaction::Slow if matches!(of, Signal::Fault(FaultClass::UnlistedCode)) => {
@@ -101,7 +102,7 @@ const fn reaction(of: Signal, rule: FaultRule) -> &'static str {
     }
 }
 
-/// What brings it about, where no code does.
+/// What causes this signal, if no code does.
 const fn signal(signal: Signal) -> &'static str {
     let class = match signal {
         Signal::Fault(class) => class,
@@ -155,7 +156,7 @@ fn spelled(row: &ErrorRow) -> String {
     format!("{}{}", row.code, if row.is_prefix { "..." } else { "" })
 }
 
-/// A code of the table, or one that is not in it.
+/// A code of the table, or an unlisted one.
 enum Found<'a> {
     Pending(&'a str),
     ErrorRow(ErrorRow),

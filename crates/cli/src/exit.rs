@@ -1,5 +1,5 @@
-//! How a command ends: a number for scripts, a sentence for people, and a hint where one helps. The numbers are
-//! promised in the documentation and never change their meaning.
+//! How a command ends: an exit code for scripts, a sentence for people, and sometimes a hint. The documentation
+//! promises the codes, and they never change their meaning.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -8,9 +8,9 @@ use std::process::ExitCode;
 #[repr(u8)]
 pub(crate) enum Exit {
     Done = 0,
-    /// It ran, and the result is not what one hopes for: a promise broken, no answer, a check that failed.
+    /// The command ran with a bad result: a broken promise, no answer, a failed check.
     Bad = 1,
-    /// The command line, or the order, makes no sense.
+    /// The command line or the order is not valid.
     Usage = 2,
     /// The result could not be written.
     NotWritten = 3,
@@ -28,7 +28,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command could not do what it was asked to.
+/// Why a command could not do its work.
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub(crate) exit: Exit,
@@ -40,7 +40,7 @@ impl CliError {
         Self { exit, what: what.into() }
     }
 
-    /// With everything that lies beneath it, in one line.
+    /// The error with all its causes, in one line.
     pub(crate) fn of(exit: Exit, error: &dyn std::error::Error) -> Self {
         let mut what = error.to_string();
         let mut beneath = error.source();
@@ -57,7 +57,7 @@ impl CliError {
 
 /// An error that ends the command.
 pub(crate) trait OrExit<T> {
-    /// The value, or an error with this exit code and everything beneath it.
+    /// The value, or an error with this exit code and all its causes.
     fn or_exit(self, exit: Exit) -> Result<T, CliError>;
 }
 

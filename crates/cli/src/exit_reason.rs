@@ -1,4 +1,4 @@
-//! What became of an order, in words that scripts can rely on: each reason has a code, and each code an exit.
+//! The outcomes of an order for scripts: each reason has a stable code, and each code an exit code.
 
 use crate::exit::Exit;
 use quittance::lifecycle::time::millis;

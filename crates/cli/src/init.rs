@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What it means to have no callback address; the file says it, and so does the end of the command.
+/// What it means to have no callback address. The file and the end of the command both say it.
 const WITHOUT_PUBLIC_URL: &str = "Without `public_url`, an order whose submit got no reply is submitted again by default, and \
                                   may be paid for twice.";
 
@@ -58,7 +58,7 @@ fn service(typed: &str) -> Option<Dialect> {
     typed.to_ascii_lowercase().parse().ok()
 }
 
-/// What equal orders without an idempotency key are.
+/// What to do with equal orders without an idempotency key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReuseChoice {
     Shared,
@@ -103,7 +103,7 @@ pub(crate) struct InitArgs {
     client: Option<ClientLines>,
 }
 
-/// All that the file says, and the client that the user named.
+/// Everything that the file contains, and the client that the user named.
 #[derive(Debug, PartialEq, Eq)]
 struct Answers {
     service: Dialect,
@@ -115,7 +115,7 @@ struct Answers {
     client: Option<ClientLines>,
 }
 
-/// Writes the file, and says what `doctor` finds. A failing check does not undo the file.
+/// Writes the file, and prints the findings of `doctor`. A failed check does not undo the file.
 pub(crate) async fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, CliError> {
     let (path, answers) = write(args, config)?;
     output::print(&format!("wrote {}\n\n", output::harmless(&path.display().to_string())))?;
@@ -173,7 +173,7 @@ fn from_flags(args: InitArgs) -> Result<Answers, CliError> {
     })
 }
 
-/// Writes the file if it is one that every command can read, and if nothing is there.
+/// Writes the file, if every command can read it and if the path is free.
 fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
     let not_written = |error: &io::Error| {
         CliError::new(Exit::NotWritten, format!("{} cannot be written: {error}", path.display()))
@@ -194,7 +194,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
     }
 }
 
-/// Reads the new file as any command would, without the variables of this shell.
+/// Reads the new file as any command does, without the variables of this shell.
 fn check(written: &Path, path: &Path) -> Result<(), CliError> {
     let sources = Sources { file: Some(written.to_owned()), overrides: Vec::new() };
     let wrong = match Config::read(&sources, &Environment::default(), Path::new("")) {

@@ -1,8 +1,8 @@
-//! Signals that ask the process to end: Ctrl-C and SIGTERM.
+//! Signals that end the process: Ctrl-C and SIGTERM.
 
 use crate::exit::{CliError, Exit};
 
-/// Receives the signals from the moment it is made, so it is made before the address is printed.
+/// Receives the signals from its creation on. Create it before the address is printed.
 #[cfg(unix)]
 pub(crate) struct Interruption(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
 

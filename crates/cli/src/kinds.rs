@@ -1,5 +1,5 @@
-//! `quittance kinds`: the kinds of order, as they hold here: what each takes, what tells two orders of it apart, how long
-//! its answer lives and how long it takes.
+//! `quittance kinds`: the kinds of order, with the configuration applied: parameters, identity, life of the answer,
+//! and solve times.
 
 use crate::exit::{CliError, Exit};
 use crate::output;
@@ -63,7 +63,7 @@ const fn uses(kind: &Kind) -> &'static str {
     if kind.single_use { "once" } else { "again" }
 }
 
-/// What the operator has corrected carries a mark.
+/// The mark of a kind that the operator has corrected.
 fn mark(kind: &Kind, config: &Config) -> &'static str {
     if config.kinds.is_corrected(&kind.name) { "*" } else { "" }
 }
@@ -127,7 +127,7 @@ fn page(kind: &Kind, config: &Config) -> String {
     text
 }
 
-/// What orders without an idempotency key are to each other, unless a setting says otherwise.
+/// What equal orders without an idempotency key mean, unless a setting changes it.
 const fn reuse(kind: &Kind) -> &'static str {
     match Reuse::by_kind(kind) {
         Reuse::Exclusive => "exclusive by default: each order without a key gets an answer of its own",

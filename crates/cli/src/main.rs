@@ -1,5 +1,5 @@
-//! The `quittance` command. This is the only place with an environment, files of the operator's, the real streams and
-//! exit codes; whatever it does, it does through the library.
+//! The `quittance` command. Only this crate uses the environment, the operator's files, the real streams and exit
+//! codes. It does all its work through the library.
 
 #[cfg(test)]
 mod alert_texts;
@@ -249,7 +249,7 @@ mod tests {
         check_width(&mut command, "");
     }
 
-    /// Commands with `--json`, and what docs/cli.md must list.
+    /// Collects the commands with `--json`, which docs/cli.md must list.
     fn with_json(command: &clap::Command, path: &str, found: &mut Vec<String>) {
         if command.get_arguments().any(|arg| arg.get_id() == "json") {
             found.push(path.to_owned());

@@ -1,5 +1,5 @@
-//! `quittance mock`: the stand-in provider as a server, to try Quittance or any other client against, until it is
-//! interrupted. All that it can do is set from here, or over HTTP while it runs.
+//! `quittance mock`: the mock provider as a server, for trials of Quittance or any other client, until it is
+//! interrupted. All its behaviour can be set here, or over HTTP while it runs.
 
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;

@@ -1,5 +1,5 @@
-//! What `--mock` runs on: a mock provider in this process, a store in a temporary folder, and settings of its own. No config file, no
-//! variable, no key and no account is needed, and nothing stays on disk.
+//! The set-up of `--mock`: a mock provider in this process, a store in a temporary folder, and settings of its own.
+//! It needs no config file, variable, key or account, and leaves nothing on disk.
 
 use crate::config_command::ConfigArgs;
 use crate::exit::{CliError, Exit, OrExit};
@@ -17,10 +17,11 @@ use tempfile::TempDir;
 
 /// The variable in which the settings find the key of the mock account.
 const KEY_VARIABLE: &str = "QUITTANCE_MOCK_KEY";
-/// Long enough to see an order wait, and short enough to be answered while a person looks.
+/// Solve times that are long enough to see an order wait, and short enough for a user who watches.
 const SOLVE_MS: MillisRange = MillisRange { from: 400, to: 1_000 };
-/// How often the folder is removed in vain, while the store still closes, and how long we wait in between.
+/// How often the removal of the folder is tried while the store still closes.
 const CLEAR_TRIES: u32 = 250;
+/// The pause between two tries to remove the folder.
 const CLEAR_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct MockSetup {
@@ -32,7 +33,7 @@ pub(crate) struct MockSetup {
 }
 
 impl MockSetup {
-    /// Starts the mock provider. `--set` is obeyed; a config file is not read.
+    /// Starts the mock provider. `--set` applies; a config file is not read.
     pub(crate) async fn start(args: &ConfigArgs) -> Result<Self, CliError> {
         if args.config.is_some() {
             let what = "--mock has settings of its own and reads no config file: leave out --config, or use --set NAME=VALUE";
@@ -59,7 +60,7 @@ impl MockSetup {
         Ok(())
     }
 
-    /// What a person who tries it out wants to know. It goes to standard error.
+    /// The text for a user who tries it out. It goes to standard error.
     pub(crate) fn explain(&self) -> String {
         format!(
             "mock: a mock provider answers on {}; nothing is bought. Orders are in {} until this command ends.\n",
@@ -106,7 +107,7 @@ fn settings() -> Settings {
     }
 }
 
-/// The mock provider opens no page, so every host may be named.
+/// The text of the config file. Every host is allowed, because the mock provider opens no page.
 fn config_text(folder: &Path, provider: SocketAddr) -> String {
     let store = Value::from(format!("embedded:{}", folder.join("store").display()));
     format!(
@@ -128,7 +129,7 @@ key_env = "{KEY_VARIABLE}"
     )
 }
 
-/// A port that stays free for a while: below those that outgoing connections are given.
+/// A port that stays free for a while: below the range of outgoing connections.
 pub(crate) fn free_port() -> io::Result<u16> {
     let first = u16::try_from(std::process::id() % 8000).unwrap_or_default() + 20_000;
     let candidates =

@@ -1,5 +1,4 @@
-//! One node, as the configuration describes it: from settings to a running library, and what goes wrong on the way in
-//! words that say what to do.
+//! One node, built from the configuration: from settings to a running library, with errors that say what to do.
 
 use crate::api_client::LocalNode;
 use crate::daemon::bearer;
@@ -21,10 +20,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long what is under way may take to end before the process does. Ending sooner loses nothing, but a submit that is
-/// cut off in the middle becomes a doubt.
+/// How long the work in progress may take before the process ends. An earlier end loses nothing, but a submit that is
+/// cut off is in doubt.
 pub(crate) const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How many commands may work on a shared store from one place: each needs a folder of its own.
+/// How many commands may work on a shared store from one folder. Each needs a folder of its own.
 const HOMES_MAX: usize = 64;
 /// After this time, the command says why it does not end.
 const STOP_NOTE: Duration = Duration::from_secs(1);
@@ -99,7 +98,7 @@ fn unless_in_use(started: Result<Quittance, StartError>) -> Result<UnlessInUse<Q
     }
 }
 
-/// Folders that a command at the prompt may have to itself, those first in which one that died has left something.
+/// Folders that a command may use alone. Folders with something left by a dead process come first.
 fn homes(config: &Config) -> Vec<Option<PathBuf>> {
     let Some(home) = &config.store.home else { return vec![None] };
     let mut homes: Vec<PathBuf> =
@@ -124,8 +123,8 @@ pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> R
     with_callbacks(builder, config, callbacks)?.start().await.map_err(|error| start_error(&error))
 }
 
-/// The pools of the configuration that cannot be set with this setup, each with the reason. The node that checks them lives in
-/// memory.
+/// The pools of the configuration that cannot be set with this setup, each with the reason. A node in memory checks
+/// them.
 pub(crate) async fn refused_pools(config: &Config, setup: GatewaySetup) -> Vec<CliError> {
     let node = match carrier(config) {
         Ok(builder) => builder.in_memory().gateway(setup).open().await.map_err(|error| start_error(&error)),
@@ -145,7 +144,7 @@ pub(crate) async fn refused_pools(config: &Config, setup: GatewaySetup) -> Vec<C
     refused
 }
 
-/// Whether there is a provider to buy from that can be called, and a key for it.
+/// Checks that there is a provider that can be called, and a key for it.
 pub(crate) fn check_provider(config: &Config) -> Result<(), CliError> {
     only_provider(config).and_then(provider).map(drop)
 }
@@ -199,7 +198,7 @@ fn builder(config: &Config) -> Result<Builder, CliError> {
         .settings(move |engine| settings.apply(engine)))
 }
 
-/// What people call this node: as configured, or else by its machine and its port or process.
+/// The name of this node: the configured name, or else its machine with its port or process.
 pub(crate) fn named(config: &Config, listens_on: Option<SocketAddr>) -> String {
     let usual = || match listens_on {
         Some(address) => format!("{}:{}", host_name(), address.port()),
@@ -218,7 +217,7 @@ fn host_name() -> String {
     "node".into()
 }
 
-/// Who speaks a provider's protocol.
+/// The adapter for a provider's protocol.
 enum Adapter {
     Classic(Box<ClassicProvider>),
     Json(Box<JsonProvider>),
@@ -236,7 +235,7 @@ fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
     })
 }
 
-/// What the provider says of the account now.
+/// The account as the provider reports it now.
 pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, CliError> {
     match provider(config)? {
         Adapter::Classic(provider) => provider.look_at_account().await,
@@ -265,7 +264,7 @@ fn start_error(error: &StartError) -> CliError {
     CliError::of(exit, error)
 }
 
-/// Ends what is under way, within limits.
+/// Finishes the work in progress, within limits.
 pub(crate) async fn stop(node: &Quittance) {
     let mut stopping = std::pin::pin!(node.stop());
     if tokio::time::timeout(STOP_NOTE, &mut stopping).await.is_err() {
@@ -274,7 +273,7 @@ pub(crate) async fn stop(node: &Quittance) {
     }
 }
 
-/// What the configuration says about sharing, for an order that does not say itself.
+/// Applies the configured rules of sharing to an order that does not set its own.
 pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
     let draft = order.draft();
     if draft.reuse.is_some() {

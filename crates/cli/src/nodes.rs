@@ -1,5 +1,5 @@
-//! `quittance nodes`: the nodes of a store, the share and the health of each. They are read from the store, so nodes that have died are
-//! listed too.
+//! `quittance nodes`: the nodes of a store, the share and the health of each. They are read from the store, so dead
+//! nodes are listed, too.
 
 use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit, OrExit};
@@ -81,7 +81,7 @@ pub(crate) fn skew_words(skew_ms: i64) -> String {
     }
 }
 
-/// Whether a clock is so far from the store's that promises suffer.
+/// Whether a clock differs so much from the store's that promises suffer.
 fn is_far(skew_ms: i64) -> bool {
     u128::from(skew_ms.unsigned_abs()) > SKEW_MAX.as_millis()
 }
@@ -119,7 +119,7 @@ const HEADINGS: [&str; 14] = [
     "HEALTH",
 ];
 
-/// The last report of a silent node may be wrong by now.
+/// The health of a node. The last report of a silent node may be outdated.
 fn health(node: &ShownNode) -> Cell {
     let far = node.skew_ms.filter(|skew| is_far(*skew));
     let clock = far.map(|skew| format!("clock off by {:.1} s", skew.unsigned_abs() as f64 / 1000.0));

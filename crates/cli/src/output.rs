@@ -1,5 +1,5 @@
-//! What goes to which stream: results to standard output, everything else to standard error, colours only where a
-//! person sees them, and a closed pipe is no error.
+//! The output streams: results go to standard output, everything else to standard error. Colours are used only on a
+//! terminal, and a closed pipe is no error.
 
 use crate::exit::{CliError, Exit};
 use quittance::gateway::plain_json;
@@ -61,7 +61,7 @@ pub(crate) fn print_answer(answer: &str) -> Result<(), CliError> {
     }
 }
 
-/// Whether standard output goes into this very file.
+/// Whether standard output goes into this file.
 #[cfg(unix)]
 pub(crate) fn goes_to(path: &Path) -> bool {
     use std::os::fd::AsFd;
@@ -111,12 +111,12 @@ pub(crate) fn log_as(config: LogConfig) {
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
 }
 
-/// Whether a line on standard error can move.
+/// Whether a line on standard error can be overwritten, because it is a terminal.
 pub(crate) fn moves() -> bool {
     io::stderr().is_terminal()
 }
 
-/// A line on standard error that moves on a terminal, and is silent elsewhere.
+/// A line on standard error that is overwritten on a terminal, and silent elsewhere.
 pub(crate) struct ProgressLine {
     what: String,
     moves: bool,
@@ -128,7 +128,7 @@ impl ProgressLine {
         Self { what: what.into(), moves: moves(), width: 0 }
     }
 
-    /// Like [`show`](Self::show), and a line of its own where nothing moves.
+    /// Like [`show`](Self::show), but without a terminal it prints a line of its own.
     pub(crate) fn tell(&mut self, state: &str) {
         if self.moves {
             self.show(state);
@@ -155,7 +155,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// The beginning of a text that is too long.
+/// The beginning of a text, if it is too long.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     if text.chars().count() <= chars {
         return text.to_owned();

@@ -5,8 +5,8 @@ use quittance::{Opened, SPILL_NAME, StoreOpenError, embedded, postgres};
 use quittance_config::{StoreConfig, StoreUrl};
 use std::path::{Path, PathBuf};
 
-/// Why a command that only looks finds nothing: a store that is not there. To open it would make an empty one, and the look
-/// would then say that all is well.
+/// The error of a command that reads a store which does not exist. To open it would create an empty store, and the
+/// command would report that all is well.
 pub(crate) fn missing(store: &StoreConfig) -> Option<CliError> {
     let StoreUrl::Embedded(dir) = &store.url else { return None };
     if dir.join(embedded::DATABASE).exists() {
@@ -25,7 +25,7 @@ pub(crate) fn missing(store: &StoreConfig) -> Option<CliError> {
     Some(CliError::new(Exit::Store, what))
 }
 
-/// What there is to do about a folder whose database is lost, if it is.
+/// What to do about a folder whose database is lost; `None` if it is not lost.
 fn lost(dir: &Path, whole: &Path) -> Option<String> {
     let (database, rescued) = (embedded::DATABASE, embedded::RESCUED);
     if dir.join(rescued).exists() {
@@ -46,8 +46,7 @@ fn lost(dir: &Path, whole: &Path) -> Option<String> {
     })
 }
 
-/// Opens a store by itself, without a node, as it is: one that is not there is not made, and tables that are missing or old
-/// stay so.
+/// Opens a store without a node, unchanged: a missing store is not created, and tables are not created or migrated.
 pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, CliError> {
     if let Some(missing) = missing(store) {
         return Err(missing);
@@ -55,13 +54,14 @@ pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, CliError> {
     open_to_fill(&store.as_it_is()).await
 }
 
-/// Opens a store that orders are copied to. Its tables are made, unless the configuration leaves that to a person.
+/// Opens a store to which orders are copied. Its tables are created, unless the configuration leaves that to an
+/// operator.
 pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, CliError> {
     let place = store.place().or_exit(Exit::Config)?;
     place.open().await.map_err(|error| open_error(&error))
 }
 
-/// An error on opening a store; missing tables name the command that creates them.
+/// The error of opening a store. If tables are missing, it names the command that creates them.
 pub(crate) fn open_error(error: &StoreOpenError) -> CliError {
     let StoreOpenError::Postgres(postgres::PostgresOpenError::Older { address, found, known }) = error else {
         return CliError::of(Exit::Store, error);
@@ -79,7 +79,7 @@ pub(crate) fn open_error(error: &StoreOpenError) -> CliError {
     CliError::new(Exit::Store, what)
 }
 
-/// The spill of this folder, if something waits in it.
+/// The spill in this folder, if it contains events.
 pub(crate) fn spilled(folder: &Path) -> Option<PathBuf> {
     let spill = folder.join(SPILL_NAME);
     std::fs::metadata(&spill).is_ok_and(|found| found.len() > 0).then_some(spill)

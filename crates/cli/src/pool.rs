@@ -1,5 +1,5 @@
-//! `quittance pool`: pools keep the stock of a target at a level. They are in the store; the nodes that run on it apply a change
-//! within seconds.
+//! `quittance pool`: pools keep the stock of a target at a level. Pools are in the store, and its nodes apply a
+//! change within seconds.
 
 mod render;
 mod set;
@@ -130,7 +130,7 @@ pub(crate) struct SetArgs {
     json: bool,
 }
 
-/// A value, or the word that removes the value that is set.
+/// A value, or the word that removes the present value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OrNot<T> {
     Is(T),

@@ -1,5 +1,5 @@
-//! `quittance serve`: the daemon. It puts the node and its listeners together, and prints where it listens. When it
-//! ends, requests in progress are answered first.
+//! `quittance serve`: the daemon. It starts the node and its listeners, and prints where it listens. At the end,
+//! requests in progress are answered first.
 
 mod refusals;
 mod signals;
@@ -32,9 +32,9 @@ use tokio::task::JoinSet;
 
 /// How long requests in progress may take before the process ends.
 const DRAIN_WAIT: Duration = Duration::from_secs(10);
-/// Where a collector takes traces.
+/// The path at which a collector accepts traces.
 const TRACES_PATH: &str = "/v1/traces";
-/// How often the files of the certificate are looked at.
+/// How often the files of the certificate are checked.
 const CERTIFICATE_LOOK: Duration = Duration::from_secs(2);
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -130,7 +130,7 @@ pub(crate) async fn run(
 
 struct Daemon {
     node: Quittance,
-    /// For commands that find the store closed.
+    /// The file with the daemon's address, for commands that find the store in use.
     note: Option<AddressFile>,
     gateway: Gateway,
     serving: JoinSet<()>,
@@ -189,7 +189,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// What a person wants to see in the log, and no secret.
+    /// Logs a summary of the set-up for operators, without secrets.
     fn summarise(&self, config: &Config, name: &str) {
         let store = config.store.url.shown();
         tracing::info!(
@@ -265,7 +265,7 @@ impl Daemon {
         }
     }
 
-    /// A certificate that cannot be used leaves the one that is in use.
+    /// Reads the certificate again. If the new one cannot be used, the present one stays.
     fn reload(&self, why: &str) {
         let Some(Https { source, tls, .. }) = &self.https else {
             tracing::info!(
@@ -303,7 +303,8 @@ impl Daemon {
     }
 }
 
-/// Says where we listen, in a folder that is ours alone. Without it, people must come when we are not there.
+/// Writes where we listen into a file in a folder that is ours alone. Without the file, commands on this store work
+/// only while no daemon runs.
 fn leave_note(config: &Config, at: SocketAddr) -> Option<AddressFile> {
     let StoreUrl::Embedded(dir) = &config.store.url else { return None };
     let mut note = AddressFile::of(dir);
@@ -316,7 +317,7 @@ fn leave_note(config: &Config, at: SocketAddr) -> Option<AddressFile> {
     }
 }
 
-/// Whether others than this machine may know the address.
+/// Whether the URL leads to other machines than this one.
 fn leads_outside(url: &str) -> bool {
     let host = quittance_lifecycle::terms::page_host(url).unwrap_or_default();
     let number = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
@@ -327,7 +328,7 @@ fn local(listener: &TcpListener) -> Result<SocketAddr, CliError> {
     listener.local_addr().or_exit(Exit::Bad)
 }
 
-/// Where to listen: as the command line says, or else the configuration.
+/// The addresses to listen on: from the command line, or else from the configuration.
 fn wanted(
     config: &Config,
     http: Option<SocketAddr>,
@@ -341,7 +342,7 @@ fn wanted(
     }
 }
 
-/// Where the certificate comes from, if there is to be one.
+/// The source of the certificate, if there is one.
 fn source(
     tls_self_signed: Option<&Path>,
     has_https: bool,
@@ -362,13 +363,14 @@ fn source(
     Ok(None)
 }
 
-/// Clients of a provider that calls back in its own way expect that of us, too.
+/// The default dialect for callers: clients of a provider that calls back in its own dialect expect that from us,
+/// too.
 fn dialect(config: &Config) -> Option<Dialect> {
     let usual = config.providers.first().map(ProviderConfig::dialect);
     config.dialect.or(usual.filter(|dialect| *dialect == Dialect::CaptchaAi))
 }
 
-/// Where traces are sent: a collector takes them at a path of its own.
+/// The settings for traces: a collector accepts them at a path of its own.
 fn traces(config: &Config, name: &str) -> Result<Option<TraceSettings>, CliError> {
     let Some(url) = &config.traces else { return Ok(None) };
     let url = url.trim_end_matches('/');
@@ -382,7 +384,7 @@ fn traces(config: &Config, name: &str) -> Result<Option<TraceSettings>, CliError
     Ok(Some(TraceSettings { collector, node: name.to_owned() }))
 }
 
-/// Who may ask, and on which terms.
+/// The settings of the gateway: tenants, keys and limits.
 fn setup(config: &Config, name: &str) -> Result<GatewaySetup, CliError> {
     let wrong = |error| CliError::of(Exit::Config, &error);
     let tenants = config.tenants.iter().map(|tenant| tenant.settings(&config.targets));

@@ -201,7 +201,7 @@ pub(crate) async fn run_with_mock(mut args: SolveArgs, config_args: &ConfigArgs)
     exit
 }
 
-/// Ends what is in progress, unless there is a second Ctrl-C.
+/// Finishes the work in progress, unless there is a second Ctrl-C.
 async fn stop_or_interrupt(node: &Quittance) -> Result<(), CliError> {
     let again = Interruption::listen()?.came();
     tokio::select! {
@@ -218,7 +218,7 @@ fn is_file(kind: &str, name: &str) -> bool {
     quittance_protocol::kinds::kind(kind).is_some_and(|kind| kind.fields.iter().any(is_it))
 }
 
-/// The order that was typed.
+/// The order from the command line.
 fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
     let kind = args.kind.unwrap_or_default();
     if let Some((name, _)) = args.params.iter().find(|(name, _)| is_file(&kind, name)) {
@@ -251,7 +251,7 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
     options.apply(order, config).map_err(|what| CliError::new(Exit::Usage, what))
 }
 
-/// What an order says beside its parameters.
+/// The options of an order beside its parameters.
 struct OrderOptions {
     idempotency_key: Option<String>,
     reuse: Option<Reuse>,
@@ -286,7 +286,8 @@ impl OrderOptions {
     }
 }
 
-/// Waits for the outcome and shows the phase. The wait ends if the provider does not accept the account: only a person can fix that.
+/// Waits for the outcome and shows the phase. The wait ends if the provider does not accept the account: only an
+/// operator can fix that.
 pub(crate) async fn follow(
     node: &Quittance,
     ticket: &Ticket,

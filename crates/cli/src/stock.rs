@@ -1,5 +1,5 @@
-//! `quittance stock`: for each target, the orders that the stock served, the age of its answers and the time that they saved, and the
-//! answers that expired; then the pools.
+//! `quittance stock`: for each target, how many orders the stock served, the age of its answers, the time saved, and
+//! the expired answers; then the pools.
 
 use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};

@@ -1,5 +1,5 @@
-//! `quittance store`: what one does with a whole store: look at it, close it and open it again, move its orders to another,
-//! and keep PostgreSQL's tables up to date. It works on stores and starts no node.
+//! `quittance store`: actions on a whole store: inspect it, seal and unseal it, move its orders to another store, and
+//! migrate PostgreSQL's tables. It works on stores and starts no node.
 
 mod copy;
 mod migrate;
@@ -122,7 +122,7 @@ pub(crate) async fn run(
     }
 }
 
-/// The store that was typed. Errors do not repeat it: it may contain a password.
+/// The store from the command line. Errors do not repeat it: it may contain a password.
 fn named(
     typed: &str,
     password: &'static str,
@@ -154,7 +154,7 @@ fn named(
     }
 }
 
-/// An embedded store that is not there would be made, and be found empty.
+/// Checks that an embedded store exists. Otherwise an empty one would be created.
 pub(crate) fn must_exist(store: &StoreConfig) -> Result<(), CliError> {
     match &store.url {
         StoreUrl::Memory => {

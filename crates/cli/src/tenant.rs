@@ -1,5 +1,5 @@
-//! `quittance tenant`: keys of ours for those who may ask. A key is shown once, when it is made; what is kept is its hash,
-//! which may stand in the config file.
+//! `quittance tenant`: our own keys for callers. A key is shown once, when it is created. Only its hash is kept,
+//! which may be in the config file.
 
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
@@ -103,7 +103,7 @@ pub(crate) fn draw() -> Result<String, CliError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A key of a tenant, or of the operator, who has no name.
+/// A new key of a tenant, or of the operator, which has no name.
 #[derive(Serialize)]
 struct NewKey {
     name: Option<String>,

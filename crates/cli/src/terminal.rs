@@ -1,13 +1,13 @@
-//! What is known of the terminal that the output goes to: how wide it is.
+//! The width of the terminal that gets the output.
 
 use std::io::{self, IsTerminal};
 
-/// What is assumed of a terminal that does not say.
+/// The width of a terminal that does not report it.
 const WIDTH: usize = 80;
-/// Less than this cannot be laid out at all.
+/// The smallest width with a layout.
 const WIDTH_MIN: usize = 40;
 
-/// How wide what is printed may be; no limit, if it goes to a program.
+/// How wide the output may be; `None` if it goes to a program.
 pub(crate) fn width() -> Option<usize> {
     io::stdout().is_terminal().then(|| own_width().unwrap_or(WIDTH).max(WIDTH_MIN))
 }

@@ -3,7 +3,7 @@
 use quittance_config::{Config, ConfigErrors, Environment, Sources};
 use tempfile::TempDir;
 
-/// A folder to start in, with a config file or without.
+/// A folder to start in, with or without a config file.
 pub(crate) struct TestFolder {
     folder: TempDir,
     variables: Vec<(String, String)>,

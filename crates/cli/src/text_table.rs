@@ -1,4 +1,4 @@
-//! Tables for people: columns as wide as they need to be, and colours that have no width.
+//! Text tables: columns as wide as needed, and colours that do not count as width.
 
 use anstyle::Style;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` shows, of the daemon that has the store, or what
-//! this process sees in a store that is shared. It changes nothing, and never keeps an embedded store open.
+//! `quittance top`: a node at work, in the terminal. It shows `/v1/admin/live` of the daemon that uses the store, or
+//! what this process reads in a shared store. It changes nothing, and never keeps an embedded store open.
 
 use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
@@ -15,8 +15,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 const NOW: &str = "/v1/admin/now";
-/// One look has no rates: a store is looked at again after so long, and so often at most. One that is slow is not read each time.
+/// The pause before a shared store is read again, because one reading shows no rates.
 const LOOK_SPAN: Duration = Duration::from_secs(1);
+/// How often a shared store is read at most.
 const LOOKS_MAX: usize = 5;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -89,8 +90,8 @@ async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
     }
 }
 
-/// One snapshot, after which the store is free again; with the scheme of the store if this process has read it. A store that is not
-/// there is not made.
+/// One snapshot, after which the store is free again. If this process has read the store, also the store's scheme. A
+/// missing store is not created.
 async fn look(config: &Config, environment: &Environment) -> Result<(Value, Option<Scheme>), CliError> {
     store::must_exist(&config.store)?;
     let client = ApiClient::find(config, environment).await?;
@@ -111,8 +112,7 @@ async fn look(config: &Config, environment: &Environment) -> Result<(Value, Opti
     Ok((snapshot, Some(scheme)))
 }
 
-/// Removes what only a node knows. A command that reads a store has no name and no age there, no latencies, and no state of the
-/// provider.
+/// Removes what only a running node knows: its name and age, latencies, and the state of the provider.
 fn without_node(mut snapshot: Value, scheme: Scheme) -> Value {
     snapshot["node"] = Value::Null;
     snapshot["providers"] = json!([]);

@@ -1,4 +1,4 @@
-//! Where the snapshots come from: a daemon that is looked for again and again, or a store that is shared.
+//! The source of the snapshots: a daemon, which is searched for repeatedly, or a shared store.
 
 use crate::api_client::{ApiClient, Stream};
 use crate::daemon::Daemon;
@@ -14,15 +14,16 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 const LIVE: &str = "/v1/admin/live";
-/// More than any snapshot of thousands of pools.
+/// The most bytes of an event: more than the snapshot of thousands of pools.
 const EVENT_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// How long is waited before a daemon is looked for again.
+/// The pause before the next search for a daemon.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long it may take to begin to answer.
+/// How long a daemon may take to begin its response.
 const OPEN_WAIT: Duration = Duration::from_secs(5);
 
 enum Whom {
-    /// Only the daemon opens it: a command that opened it would keep the daemon from starting.
+    /// The folder of an embedded store. Only a daemon opens it, because a command that did so would keep a daemon
+    /// from starting.
     DaemonIn(PathBuf),
     Store(Box<ApiClient>, Scheme),
 }
@@ -46,7 +47,7 @@ impl Feed {
         Ok(Self { config: config.clone(), environment: environment.clone(), whom, snapshots: None })
     }
 
-    /// Begins to watch. Without an error in the `Err`, no daemon runs.
+    /// Begins to watch. `Err(None)` means that no daemon runs.
     pub(crate) async fn open(&mut self) -> Result<(), Option<CliError>> {
         let found;
         let (client, outside) = match &self.whom {
@@ -69,7 +70,7 @@ impl Feed {
         Ok(())
     }
 
-    /// The next snapshot. A daemon that is started later, or again, is found.
+    /// The next snapshot. A daemon that is started later, or restarted, is found.
     async fn next(&mut self) -> Result<TakenSnapshot, Missing> {
         loop {
             if let Some(snapshots) = &mut self.snapshots
@@ -94,9 +95,9 @@ impl Feed {
 /// The snapshots of a stream, one after the other.
 struct Snapshots {
     stream: Stream,
-    /// What has come of the next event.
+    /// The part of the next event that has arrived.
     rest: Vec<u8>,
-    /// The store that this process looks at, if it is no daemon that tells.
+    /// The scheme of the store that this process reads; `None` if a daemon sends the snapshots.
     outside: Option<Scheme>,
 }
 
@@ -122,7 +123,7 @@ impl Snapshots {
     }
 }
 
-/// The snapshot in an event, if there is one in it.
+/// The snapshot in an event, if the event contains one.
 fn read(event: &[u8], outside: Option<Scheme>) -> Option<TakenSnapshot> {
     let text = std::str::from_utf8(event).ok()?;
     let snapshot = text.lines().find_map(|line| line.strip_prefix("data: "))?;

@@ -1,5 +1,5 @@
-//! Our attempts against their tasks: what is the same, what only one side has, and which of our doubts may explain it. Nothing is
-//! explained twice.
+//! Compares our attempts with the provider's tasks. It finds what both have, what only one side has, and which of our
+//! attempts in doubt may explain the difference. Each explains at most one task.
 
 use super::entry::{is_answered, is_known, order};
 use super::ledger::{ProviderLedger, Theirs};
@@ -7,35 +7,36 @@ use quittance::lifecycle::Money;
 use quittance_admin::audit::PaidAttempt;
 use serde::Serialize;
 
-/// How many of a sort are listed one by one; the rest is counted.
+/// How many findings of a sort are listed one by one. The rest is counted.
 const DETAILS_MAX: usize = 100;
 /// The most attempts without a task id that are remembered. Further ones are counted, and explain nothing.
 const NAMELESS_MAX: usize = 100_000;
-/// How far apart a submit and what became of it can be.
+/// How far apart a submit and its outcome can be in time.
 const APART_MS_MAX: u64 = 10 * 60 * 1000;
 
 #[derive(Debug)]
 pub(super) struct Comparison {
-    /// What has not been met yet.
+    /// The provider's tasks that no attempt of ours has matched yet.
     theirs: ProviderLedger,
     /// Attempts whose task is not known, or no longer in the timeline.
     nameless: Vec<PaidAttempt>,
     compared: Compared,
 }
 
-/// What came of it.
+/// The result of the comparison.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Compared {
     pub(super) matched: u64,
-    /// What they have charged for those.
+    /// What the provider has charged for the matched attempts.
     pub(super) matched_micros: u64,
-    /// The part of these attempts for which no answer ever came.
+    /// How many matched attempts never got an answer.
     pub(super) unanswered: u64,
     pub(super) unanswered_micros: u64,
-    /// What we counted and the provider gave back.
+    /// How many attempts we counted as paid and the provider did not charge.
     pub(super) given_back: u64,
     pub(super) given_back_micros: u64,
-    /// Only they have these: taken although we never heard of it, or by orders that are no longer on record.
+    /// Tasks that only the provider has: it took them although we never learned of it, or their orders are no longer
+    /// on record.
     #[serde(rename = "explained_by_doubt")]
     pub(super) by_doubt: u64,
     #[serde(rename = "explained_by_doubt_micros")]
@@ -44,14 +45,14 @@ pub(super) struct Compared {
     pub(super) forgotten: u64,
     #[serde(rename = "no_longer_on_record_micros")]
     pub(super) forgotten_micros: u64,
-    /// What nothing explains.
+    /// Tasks that nothing explains.
     pub(super) theirs_only: u64,
     pub(super) theirs_only_micros: u64,
     pub(super) ours_only: u64,
     pub(super) priced_otherwise: u64,
-    /// Attempts without a task that were too many to remember.
+    /// How many attempts without a task were too many to remember.
     pub(super) passed_over: u64,
-    /// The first findings of each sort, as text for people.
+    /// The first findings of each sort, as text.
     pub(super) details: Vec<String>,
 }
 
@@ -60,7 +61,7 @@ impl Compared {
         self.theirs_only == 0 && self.ours_only == 0 && self.priced_otherwise == 0
     }
 
-    /// Both have it.
+    /// Records an attempt that both sides have.
     fn meet(&mut self, ours: &PaidAttempt, task: &str, theirs: &Theirs) {
         self.matched += 1;
         self.matched_micros += theirs.cost.0;
@@ -92,7 +93,8 @@ impl Compared {
         });
     }
 
-    /// The provider accepted it, and no reply or callback reported it.
+    /// Records that an attempt in doubt explains this task: the provider accepted it, and no reply or callback
+    /// reported it.
     fn explain(&mut self, doubt: &PaidAttempt, task: &str, theirs: &Theirs) {
         self.by_doubt += 1;
         self.by_doubt_micros += theirs.cost.0;
@@ -141,7 +143,7 @@ impl Comparison {
         }
     }
 
-    /// `forgotten` is how many payments the usage knows of orders that are no longer on record.
+    /// Ends the comparison. `forgotten` is how many payments the usage has for orders that are no longer on record.
     pub(super) fn end(self, forgotten: u64) -> Compared {
         let Self { mut theirs, nameless, mut compared } = self;
         let mut left = forgotten;
@@ -180,20 +182,22 @@ impl Comparison {
     }
 }
 
-/// How far apart in time they are, if they may be the same: for one site, as far as that is known.
+/// How far apart an attempt and a task are in time; `None` if they cannot be the same, for example because their
+/// sites differ.
 fn apart(ours: &PaidAttempt, theirs: &Theirs) -> Option<u64> {
     let apart = theirs.at_ms.map_or(0, |at| at.abs_diff(ours.sent_ms));
     let is_of_site = theirs.site.as_deref().is_none_or(|site| site == ours.site);
     (is_of_site && apart <= APART_MS_MAX).then_some(apart)
 }
 
-/// Which doubt may explain it.
+/// The attempt in doubt that may explain this task.
 fn nearest(doubts: &[PaidAttempt], theirs: &Theirs) -> Option<usize> {
     let fitting = doubts.iter().enumerate().filter_map(|(at, doubt)| Some((apart(doubt, theirs)?, at)));
     fitting.min().map(|(_, at)| at)
 }
 
-/// Which task an attempt was whose name we do not know. For what came to nothing the money was most likely given back.
+/// The task that most likely belongs to an attempt without a task id. For an attempt without an answer, the money was
+/// most likely given back.
 fn likeliest(theirs: &ProviderLedger, ours: &PaidAttempt) -> Option<String> {
     let fitting = theirs.iter().filter_map(|(task, theirs)| {
         let is_odd = theirs.is_charged == (ours.state == "faulted");
@@ -258,7 +262,7 @@ mod tests {
         assert!(compared(vec![doubt()], &[("1", unknown)], 0).is_explained());
     }
 
-    /// A callback says that it could not be solved, and it is the first word of all: taken, and nameless.
+    /// The only evidence is a callback that reports the task as unsolvable: it was taken, and its id is not known.
     #[test]
     fn what_was_certainly_taken_is_not_left_to_a_doubt() {
         let nameless =

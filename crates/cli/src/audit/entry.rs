@@ -6,7 +6,7 @@ use quittance::lifecycle::Money;
 use quittance_admin::audit::PaidAttempt;
 use quittance_config::decimal;
 
-/// Whether the provider is known to have accepted it.
+/// Whether the provider is known to have accepted the attempt.
 pub(super) fn is_known(attempt: &PaidAttempt) -> bool {
     attempt.state != "in_doubt"
 }
@@ -15,12 +15,12 @@ pub(super) fn is_answered(attempt: &PaidAttempt) -> bool {
     attempt.state == "answered"
 }
 
-/// The first digits of its order's key.
+/// The first digits of the key of the attempt's order.
 pub(super) fn order(attempt: &PaidAttempt) -> &str {
     attempt.key.get(..8).unwrap_or(&attempt.key)
 }
 
-/// The heading names `currency`; a cost in another currency names its own.
+/// The cost of an attempt. The heading names `currency`; a cost in another currency names its own.
 fn cost(attempt: &PaidAttempt, currency: &str) -> String {
     match attempt.cost_micros {
         Some(micros) if attempt.currency != currency => {
@@ -94,7 +94,7 @@ pub(super) mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Answered, for 2990 millionths.
+    /// An attempt that was answered for 2990 millionths.
     pub(in crate::audit) fn answered(task: &str) -> PaidAttempt {
         let attempt = json!({
             "key": "3f".repeat(32), "id": "1", "tenant": "anna", "kind": "turnstile", "site": "shop.example.com",

@@ -1,5 +1,5 @@
-//! The provider's own ledger, as far as it can be had: the mock provider's, lines of JSON, or comma-separated values. Of each task only
-//! what is needed to compare is kept.
+//! Reads the provider's own ledger: that of the mock provider, lines of JSON, or comma-separated values. For each
+//! task only what the comparison needs is kept.
 
 use crate::csv;
 use crate::exit::{CliError, Exit};
@@ -14,12 +14,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// More than a large user buys in a month; each is kept in memory.
+/// The most tasks, which are all kept in memory: more than a large user buys in a month.
 const TASKS_MAX: usize = 5_000_000;
 /// The longest line of a table.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-/// What they say of one task.
+/// A task in the provider's ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Theirs {
     /// What the provider charged; 0 if the money was given back.
@@ -27,7 +27,7 @@ pub(super) struct Theirs {
     pub(super) is_charged: bool,
     pub(super) at_ms: Option<u64>,
     pub(super) site: Option<Box<str>>,
-    /// Outside of these days; it may still be the other half of something at their edge.
+    /// Whether the task is outside of these days. It may still belong to an attempt at their edge.
     pub(super) is_of_other_days: bool,
 }
 
@@ -130,7 +130,7 @@ fn add(ledger: &mut ProviderLedger, entry: LedgerEntry, days: (Day, Day)) -> Res
     }
 }
 
-/// One document or one after the other, each a task, a list of them, or what the mock provider returns.
+/// Reads one JSON document or several. Each is a task, a list of tasks, or what the mock provider returns.
 fn json(file: impl BufRead, days: (Day, Day)) -> Result<ProviderLedger, String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -176,7 +176,7 @@ fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<ProviderLedger, Str
     Ok(ledger)
 }
 
-/// A heading by which tasks can be distinguished, and priced.
+/// Checks that a heading identifies tasks and their prices.
 fn known(heading: Vec<String>) -> Result<Vec<String>, String> {
     const NAMES: [&str; 4] = ["id", "task", "task_id", "taskId"];
     const COSTS: [&str; 4] = ["cost", "price", "cost_micros", "price_micros"];
@@ -199,7 +199,7 @@ fn known(heading: Vec<String>) -> Result<Vec<String>, String> {
     ))
 }
 
-/// An empty cell is no value, and a column that no task has is ignored.
+/// Reads one row. An empty cell is no value, and an unknown column is ignored.
 fn of_cells(heading: &[String], cells: &[String]) -> Result<LedgerEntry, String> {
     let mut entry = Map::new();
     for (name, cell) in heading.iter().zip(cells) {

@@ -1,4 +1,4 @@
-//! What all attempts come to, and how that stands to the usage and to the ledger.
+//! The sums of all attempts, and how they compare with the usage and with the ledger.
 
 use super::compare::Compared;
 use super::entry::is_known;
@@ -61,7 +61,7 @@ impl Summary {
         self.usage.count(name).unwrap_or_default()
     }
 
-    /// How many payments the usage knows of that are no longer on record.
+    /// How many payments in the usage belong to attempts that are no longer on record.
     pub(super) fn forgotten(&self) -> u64 {
         self.booked("paid").saturating_sub(self.paid)
     }

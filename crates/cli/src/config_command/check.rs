@@ -1,12 +1,12 @@
-//! `config check`: whether `serve` would start with this configuration, by the same checks that `serve` makes first.
+//! `config check`: whether `serve` would start with this configuration. It makes the checks that `serve` makes first.
 
 use crate::exit::{CliError, Exit};
 use crate::{output, serve};
 use quittance_config::{Config, ConfigError};
 use serde_json::{Value, json};
 
-/// Reports everything that is wrong, and changes nothing. `read` is the configuration, and what is wrong with its names and
-/// values.
+/// Reports everything that is wrong, and changes nothing. `read` is the configuration, with the errors in its names
+/// and values.
 pub(crate) async fn check(
     as_json: bool,
     read: Result<(Config, Vec<ConfigError>), ConfigError>,
@@ -34,7 +34,7 @@ struct CheckReport {
 }
 
 impl CheckReport {
-    /// Must be called within a runtime, because it tries to listen on the addresses.
+    /// Makes the report. Must be called within a runtime, because it tries to listen on the addresses.
     async fn of(config: &Config, errors: &[ConfigError]) -> Self {
         let mut refused = serve::refusals(config, None, false);
         if refused.is_empty() && errors.is_empty() {

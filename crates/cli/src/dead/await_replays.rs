@@ -1,5 +1,5 @@
-//! The outcomes of replayed orders: waits for them and adds them up. The wait ends if the provider does not accept the account, because
-//! only a person can fix that.
+//! Waits for the outcomes of replayed orders, and adds them up. The wait ends if the provider does not accept the
+//! account, because only an operator can fix that.
 
 use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
@@ -8,8 +8,9 @@ use quittance_admin::live::Snapshot;
 use quittance_admin::replay_outcome::ReplayOutcome;
 use std::time::Duration;
 
-/// How often the open orders are read in this process, and by a daemon, which has other work.
+/// How often the open orders are read in this process.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often the open orders are read by a daemon, which has other work.
 const DAEMON_LOOK: Duration = Duration::from_secs(2);
 
 /// The outcomes of all orders of this bulk action with this status. A response covers a limited number of records.

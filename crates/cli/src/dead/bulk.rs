@@ -1,4 +1,5 @@
-//! Bulk actions: first the estimated cost, then a question, then the work. An action is recorded in the store, so it continues after a crash.
+//! Bulk actions: shows the estimated cost, asks the user, and then does the work. The store records an action, so it
+//! continues after a crash.
 
 use super::await_replays::{self, is_accepted, settle};
 use super::cost::Cost;
@@ -16,7 +17,7 @@ use std::time::Duration;
 const BULK: &str = "/v1/admin/dead/bulk";
 /// How often the progress is read.
 const LOOK: Duration = Duration::from_millis(300);
-/// After this many looks, a daemon is asked about the provider too.
+/// After how many reads of the progress a daemon is asked about the provider, too.
 const LOOKS: u64 = 5;
 
 pub(super) struct Many {
@@ -26,11 +27,11 @@ pub(super) struct Many {
     pub(super) as_json: bool,
 }
 
-/// Bulk actions that were begun before, sorted by start.
+/// Bulk actions that were begun earlier, sorted by start.
 #[derive(Default)]
 struct Begun {
     numbers: Vec<u64>,
-    /// Whether some of it has dead letters left to handle.
+    /// Whether some of them still have dead letters to handle.
     has_open: bool,
 }
 
@@ -73,7 +74,7 @@ impl Many {
         }
     }
 
-    /// Whether to begin. A dry run prints the cost; without --yes, a person is asked.
+    /// Whether to begin. A dry run only prints the cost. Without --yes, the user is asked.
     pub(super) async fn may_begin(
         &self,
         client: &ApiClient,
@@ -124,7 +125,7 @@ impl Many {
         }
     }
 
-    /// Begins the work, or resumes what was begun, and waits for the outcome.
+    /// Begins the work, or resumes earlier work, and waits for the outcome.
     pub(super) async fn carry_out(&self, client: &ApiClient, is_resumed: bool) -> Result<Exit, CliError> {
         let Begun { mut numbers, has_open } = self.begun(client, is_resumed).await?;
         if numbers.is_empty() && is_resumed {
@@ -148,8 +149,8 @@ impl Many {
         Ok(exit)
     }
 
-    /// Work with this action that is not done: dead letters are left, or replayed orders are open. Without `any`, only work with the
-    /// same filter.
+    /// Unfinished work with this action: dead letters are left, or replayed orders are open. Without `any`, only work
+    /// with an equal filter.
     async fn begun(&self, client: &ApiClient, any: bool) -> Result<Begun, CliError> {
         let BulkList { bulks } = client.get(BULK).await?;
         // An age is another moment each time that it is typed.
@@ -170,7 +171,7 @@ impl Many {
         Ok(begun)
     }
 
-    /// If the store or the daemon became unavailable: nothing is lost, and how to resume.
+    /// The error if the store or the daemon became unavailable: nothing is lost, and how to resume.
     fn interrupted(&self, error: CliError) -> CliError {
         if error.exit != Exit::Store {
             return error;
@@ -239,7 +240,7 @@ impl Many {
     }
 }
 
-/// Stops a bulk action, or all of them if none is named. What is done stays done.
+/// Stops a bulk action, or all of them if none is named. Work that is done stays done.
 pub(super) async fn stop(client: &ApiClient, named: Option<u64>, as_json: bool) -> Result<Exit, CliError> {
     let numbers: Vec<u64> = match named {
         Some(named) => vec![named],

@@ -21,10 +21,11 @@ use std::time::Duration;
 
 /// How often a daemon is asked about an order.
 const LOOK: Duration = Duration::from_millis(500);
-/// After this many looks, the daemon is asked about the provider too.
+/// After how many reads the daemon is asked about the provider, too.
 const LOOKS: u32 = 4;
 
-/// The dead letter with this key, first digits of a key, or caller's id. Digits that can be both are first taken for a key.
+/// The dead letter with this key, first digits of a key, or caller's id. Digits that can be both are first read as a
+/// key.
 pub(super) async fn find(client: &ApiClient, typed: &str) -> Result<AnyDeadLetter, CliError> {
     let (key, id) = (KeyPrefix::parse(typed), of_id(typed));
     if key.is_none() && id.is_none() {
@@ -50,7 +51,7 @@ fn of_id(typed: &str) -> Option<KeyPrefix> {
     KeyPrefix::parse(&format!("{:01$x}", id.head().bits(), KeyHead::BITS as usize / 4))
 }
 
-/// Keys are sorted, so two dead letters are enough to read.
+/// The dead letter whose key has this prefix. Keys are sorted, so it is enough to read two dead letters.
 async fn with_prefix(client: &ApiClient, prefix: &KeyPrefix) -> Result<Option<AnyDeadLetter>, CliError> {
     let after = prefix.before().map(|key| format!("&after={key}")).unwrap_or_default();
     let DeadLetters { mut orders, .. } = client.get(&format!("/v1/admin/dead?limit=2{after}")).await?;
@@ -77,7 +78,7 @@ async fn readable(client: &ApiClient, typed: &str, done: &str) -> Result<String,
     Err(CliError::new(Exit::Bad, what))
 }
 
-/// The result, or `None` if the order is no dead letter any more.
+/// The result; `None` if the order is no dead letter any more.
 fn unless_not_dead<T>(result: Result<T, ApiError>) -> Result<Option<T>, CliError> {
     match result {
         Err(ApiError::Problem(problem)) if problem.code == "not_dead" => Ok(None),

@@ -1,4 +1,4 @@
-//! The estimated result of a bulk action, as text and as JSON. A price that is not known is not counted as 0.
+//! The estimated result of a bulk action, as text and as JSON. An unknown price is not counted as 0.
 
 use crate::output::harmless;
 use crate::pool::price_sum;

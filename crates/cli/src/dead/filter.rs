@@ -40,7 +40,7 @@ fn cause(typed: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
-/// The host, also of a URL.
+/// The host in a text that may be a URL.
 fn host(typed: &str) -> String {
     let host = page_host(typed).unwrap_or_else(|_| typed.split('/').next().unwrap_or_default());
     host.to_lowercase()
@@ -52,7 +52,7 @@ pub(super) fn limit(typed: &str) -> Result<usize, String> {
 }
 
 impl FilterArgs {
-    /// The filter as the API has it.
+    /// The filter in the form of the API.
     pub(super) fn filter(&self) -> Result<ShownFilter, CliError> {
         let now = SystemClock.now();
         let ago = |span: Duration| {
@@ -70,7 +70,7 @@ impl FilterArgs {
         })
     }
 
-    /// Names that the configuration does not know. They may be typing errors, or belong to a tenant that was removed.
+    /// Names that the configuration does not know. They may be misspelt, or belong to a removed tenant.
     pub(super) fn unknown_names(&self, config: &Config) -> Vec<String> {
         let is_tenant = |name: &str| match config.tenants.is_empty() {
             true => name == Tenants::LOCAL,
@@ -88,7 +88,7 @@ impl FilterArgs {
     }
 }
 
-/// The first digits of a key, enough for people.
+/// The first digits of a key, enough for a reader.
 pub(super) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
 }

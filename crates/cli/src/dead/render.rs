@@ -101,7 +101,7 @@ pub(super) async fn list(
     Ok(Exit::Done)
 }
 
-/// A table that is printed page by page. It has a column for tenants from the page on that has a second tenant, with a new heading.
+/// A table that is printed page by page. When a page has a second tenant, a new heading adds a column for tenants.
 #[derive(Default)]
 struct Table {
     tenants: BTreeSet<String>,

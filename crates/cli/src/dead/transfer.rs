@@ -11,14 +11,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// How much is sent at once; a longer line is sent alone.
+/// How many bytes are sent at once. A longer line is sent alone.
 const PORTION_BYTES: usize = 1024 * 1024;
-/// More than any dead letter: a longer line is something else.
+/// The longest line: more than any dead letter needs.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// How much of a line is needed to recognise it.
+/// How many bytes of a line are needed to recognise it.
 const HEAD_BYTES: usize = 128;
 
-/// The lines that were exported.
+/// The exported lines.
 #[derive(Default)]
 struct Seen {
     head: Vec<u8>,
@@ -50,7 +50,7 @@ impl Seen {
     }
 }
 
-/// Creates a file that only its owner can read: it contains the parameters of callers, also secrets.
+/// Creates a file that only its owner can read: it contains the parameters of callers, including secrets.
 fn create(path: &Path) -> Result<File, CliError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -125,14 +125,14 @@ impl Taken {
     }
 }
 
-/// An export whose first bytes were read, so that a file that cannot be read is known before a store is made for it.
+/// An export whose first bytes were read, so that an unreadable file is found before a store is created for it.
 pub(super) struct ExportedFile {
     path: PathBuf,
     lines: Box<dyn BufRead>,
 }
 
 impl ExportedFile {
-    /// `-` is the standard input.
+    /// Opens an export; `-` is standard input.
     pub(super) fn open(path: &Path) -> Result<Self, CliError> {
         let not_read = |error| Self::not_read(path, &error);
         let mut lines: Box<dyn BufRead> = match path == Path::new("-") {

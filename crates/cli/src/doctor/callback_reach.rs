@@ -1,5 +1,5 @@
-//! Whether a provider's call would come in: our own public address is called, and it is seen whether the call arrives
-//! where we listen.
+//! Checks whether a provider's call would reach us: it calls our own public address, and checks whether the call
+//! arrives at our listener.
 
 use super::{Finding, State};
 use crate::daemon::{exchange, near};
@@ -22,9 +22,9 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// How long a caller from outside may take to reach us.
+/// How long our own call may take to arrive.
 const REACH_WAIT: Duration = Duration::from_secs(5);
-/// How much of a response is read, and of a request.
+/// How many bytes of a response or a request are read.
 const BODY_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 4096;
 
@@ -64,12 +64,12 @@ pub(super) async fn callbacks(config: &Config, may_call_out: bool) -> Vec<Findin
     findings
 }
 
-/// Whether a daemon of ours listens there.
+/// Whether a daemon of ours listens at this address.
 pub(crate) async fn is_daemon_at(listen: SocketAddr) -> bool {
     matches!(ask_daemon(listen, "/healthz").await, Some((StatusCode::OK, _)))
 }
 
-/// Why a daemon of ours that listens there takes no orders, if it says so.
+/// Why a daemon of ours at this address accepts no orders; `None` if it accepts orders.
 pub(super) async fn not_ready(listen: SocketAddr) -> Option<String> {
     let (status, body) = ask_daemon(listen, "/readyz").await?;
     let reply: serde_json::Value = serde_json::from_slice(&body).ok()?;
@@ -81,7 +81,7 @@ async fn ask_daemon(listen: SocketAddr, path: &str) -> Option<(StatusCode, Bytes
     tokio::time::timeout(REACH_WAIT, Box::pin(get(&uri, &[]))).await.ok()?.ok()
 }
 
-/// Where the call came in.
+/// Calls the public address. Returns where the call arrived.
 async fn arrives(config: &Config, public_url: &str) -> Result<String, String> {
     let extra: Vec<&[u8]> = config.providers.iter().map(quittance_config::ProviderConfig::extra_ca).collect();
     let at = |path: &str| {
@@ -138,14 +138,14 @@ async fn within<T>(trial: impl Future<Output = Result<T, String>>) -> Result<T, 
     tokio::time::timeout(REACH_WAIT, trial).await.map_err(late)?
 }
 
-/// Where https would arrive, if there is a certificate and the address is free.
+/// A listener for https, if there is a certificate and the address is free.
 async fn secure_listener(tls: &TlsConfig) -> Option<(TcpListener, TlsAcceptor)> {
     let (cert, key) = tls.files().ok()??;
     let listener = TcpListener::bind(tls.listen.unwrap_or(HTTPS_DEFAULT)).await.ok()?;
     Some((listener, load(cert, key).ok()?.into()))
 }
 
-/// Until our own call has come in.
+/// Waits until our own call has come in.
 async fn read_callback(listener: &TcpListener, tls: Option<&TlsAcceptor>, token: &str) -> io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
@@ -169,7 +169,7 @@ async fn has_token(mut stream: impl AsyncRead + AsyncWrite + Unpin, token: &str)
     Ok(String::from_utf8_lossy(&head[..read]).contains(token))
 }
 
-/// An address that can be called.
+/// The URL as an address that can be called.
 fn address_of(url: &str) -> Option<Uri> {
     let uri: Uri = url.parse().ok()?;
     (uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https"))).then_some(uri)
@@ -191,7 +191,7 @@ async fn is_near(uri: &Uri) -> Result<bool, String> {
     Ok(found.all(is_kept_inside))
 }
 
-/// The status and the beginning of the body.
+/// Calls the address. Returns the status and the beginning of the body.
 async fn get(uri: &Uri, extra_roots: &[&[u8]]) -> Result<(StatusCode, Bytes), String> {
     let (host, port) = host_and_port(uri);
     let stream = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
@@ -212,7 +212,7 @@ async fn get(uri: &Uri, extra_roots: &[&[u8]]) -> Result<(StatusCode, Bytes), St
     Ok((head.status, body.unwrap_or_default()))
 }
 
-/// The usual roots, and what the operator trusts besides.
+/// A client configuration with the usual roots and the operator's.
 fn trusting(extra: &[&[u8]]) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for cert in extra.iter().flat_map(|pem| CertificateDer::pem_slice_iter(pem)).flatten() {

@@ -1,4 +1,4 @@
-//! Whether the daemon can listen: its certificate, the keys of its tenants, and the number of connections.
+//! Checks whether the daemon can listen: its certificate, the keys of its tenants, and the number of connections.
 
 use super::{Finding, State};
 use crate::exit::{CliError, Exit};
@@ -17,7 +17,7 @@ use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::time::{Time, Validity};
 
 const DAY_SECONDS: i64 = 24 * 3600;
-/// When it is time to think of the next certificate.
+/// How many days before the end of a certificate `doctor` warns.
 const DAYS_LEFT_LEAST: i64 = 14;
 
 fn of(about: &'static str, state: State, what: impl Into<String>) -> Vec<Finding> {
@@ -55,7 +55,7 @@ pub(super) fn certificate(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// What a certificate says about itself.
+/// The facts in a certificate.
 struct Facts {
     names: Vec<String>,
     from: i64,
@@ -188,7 +188,7 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Which tenants have no limits of their own, and what holds for them.
+/// The tenants without limits of their own, and the defaults for them.
 fn without_limits(config: &Config) -> Option<String> {
     let none = config.tenants.iter().map(quittance_config::TenantConfig::limits);
     let none = none.filter(|limits| limits.open_max.is_none() || limits.rate.is_none());

@@ -1,4 +1,5 @@
-//! Whether the nodes that share a store can keep the promises together: their clocks, silent nodes, versions and names.
+//! Checks whether the nodes of a store can keep the promises together: their clocks, silent nodes, versions and
+//! names.
 
 use super::{Finding, State};
 use crate::nodes::{complaints, skew_words};
@@ -9,7 +10,8 @@ use quittance_ports::membership::SKEW_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Findings about the nodes. The store's time is `now`; the request was sent and answered at `before` and `after` by our clock.
+/// Findings about the nodes. The store's time is `now`. The request was sent at `before` and answered at `after`, by
+/// our clock.
 pub(super) fn judge(shown: &ShownNodes, now: Timestamp, before: Timestamp, after: Timestamp) -> Vec<Finding> {
     let trip = after.since(before);
     // The store read its clock during the request; half-way is the best estimate.
@@ -44,7 +46,7 @@ fn beside_the_store(skew_ms: i64) -> String {
     format!("{span} {} the store's", if skew_ms < 0 { "behind" } else { "ahead of" })
 }
 
-/// What a clock that is off costs, and what to do.
+/// What a wrong clock causes, and what to do.
 fn consequence(state: State) -> String {
     let most = roughly(SKEW_MAX);
     match state {
@@ -70,7 +72,7 @@ fn own_clock(skew_ms: i64, trip: Duration) -> Finding {
     Finding::new("clock", state, what)
 }
 
-/// Only what is not good: there may be many nodes.
+/// The finding about a node's clock, if the clock is wrong. There may be many nodes, so correct clocks are left out.
 fn clock_of(node: &ShownNode) -> Option<Finding> {
     let skew_ms = node.skew_ms?;
     let state = skew_state(skew_ms);

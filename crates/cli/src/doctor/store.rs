@@ -1,4 +1,4 @@
-//! Whether the store can be opened, what waits in it, and what its own settings promise.
+//! Checks whether the store can be opened, what waits in it, and what its own settings promise.
 
 use super::{Finding, State, callback_reach, nodes};
 use crate::api_client::ApiClient;
@@ -12,7 +12,7 @@ use quittance_config::{ADMIN_KEY, Config, Environment, StoreUrl};
 use quittance_ports::{Clock, Membership};
 use std::path::Path;
 
-/// What the error of a store that is not there begins with.
+/// The beginning of the error about a missing store.
 const NO_STORE: &str = "there is no store of Quittance at";
 
 fn of(state: State, what: impl Into<String>) -> Finding {
@@ -32,7 +32,7 @@ pub(super) async fn store(config: &Config, environment: &Environment) -> Vec<Fin
     findings
 }
 
-/// What a node with this folder has noticed about its store, and no person has seen yet.
+/// What a node with this folder has noticed about its store, and no operator has acknowledged yet.
 fn noticed(config: &Config) -> Option<Finding> {
     let note = std::fs::read_to_string(folder(config)?.join(FORGOT_NAME)).ok()?;
     (!note.trim().is_empty()).then(|| of(State::Bad, format!("a node has noticed that {}", note.trim())))
@@ -86,7 +86,7 @@ async fn look(config: &Config, environment: &Environment) -> Vec<Finding> {
     findings
 }
 
-/// The daemon that uses an embedded store is asked for its status.
+/// Asks the daemon that uses an embedded store for its status.
 async fn ask(config: &Config, client: &ApiClient) -> Vec<Finding> {
     let mut findings = match client.get::<StoreStatus>("/v1/admin/store").await.map_err(CliError::from) {
         Ok(status) => judge(&format!("{} is in use by a daemon", config.store.url.shown()), status),

@@ -1,4 +1,4 @@
-//! The codes of one provider, whichever of the two protocols it speaks, in one form for people.
+//! The codes of one provider, of either protocol, in one form.
 
 use quittance_config::Config;
 use quittance_lifecycle::FaultClass;
@@ -7,11 +7,11 @@ use quittance_protocol::classic::{ClassicCodes, ClassicDialect};
 use quittance_protocol::{Dialect, Protocol};
 use std::time::Duration;
 
-/// One code, as its provider means it.
+/// One code, with the provider's meaning.
 pub(super) struct ErrorRow {
     pub(super) code: String,
     pub(super) is_prefix: bool,
-    /// Where it is answered, if that is known.
+    /// The call that returns the code, if that is known.
     pub(super) place: Option<CodePlace>,
     pub(super) class: FaultClass,
     pub(super) meaning: String,
@@ -48,7 +48,7 @@ pub(super) fn profiles() -> Vec<&'static str> {
 }
 
 impl Codes {
-    /// The codes of the dialect that the command names, else of the configured provider, with the operator's
+    /// The codes of the dialect that the command names, or else of the configured provider, with the operator's
     /// corrections.
     pub(super) fn of(profile: Option<&str>, config: &Config) -> Self {
         let configured = config
@@ -121,7 +121,7 @@ fn of_json(code: &str, class: FaultClass) -> ErrorRow {
     }
 }
 
-/// This protocol's table has no advice of its own, and what to do follows from the class.
+/// What to do about a class, for a protocol whose table has no advice of its own.
 const fn advice(class: FaultClass) -> &'static str {
     match class {
         FaultClass::Busy | FaultClass::Unreachable => "nothing: it is tried again by itself",

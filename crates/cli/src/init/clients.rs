@@ -1,8 +1,8 @@
-//! The lines to change in a client, as `docs/clients.md` has them: the page and the command cannot differ.
+//! The lines to change in a client, read from `docs/clients.md`, so that the page and the command agree.
 
 const PAGE: &str = include_str!("../../../../docs/clients.md");
 
-/// One client of the page: its name in its registry, and what the page says about it.
+/// One client of the page: its name in its registry, and its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientLines {
     pub(super) name: &'static str,
@@ -21,7 +21,7 @@ impl ClientLines {
         })
     }
 
-    /// The client of that name, in any case and with or without the scope of npm.
+    /// The client of this name, in any case and with or without the scope of npm.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let is_it = |client: &Self| {
             let without_scope = client.name.rsplit('/').next().unwrap_or(client.name);

@@ -1,4 +1,4 @@
-//! The questions that `init` asks on a terminal: one for each thing that no flag says. An empty line takes the default.
+//! The questions that `init` asks on a terminal: one for each value without a flag. An empty line takes the default.
 
 use super::clients::ClientLines;
 use super::{Answers, InitArgs, ReuseChoice, WITHOUT_PUBLIC_URL, service, usual};
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use quittance_engine::targets::HostPattern;
 use std::io::{BufRead, Write};
 
-/// How often an answer that makes no sense is asked for again.
+/// How often the user is asked again after an invalid answer.
 const TRIES_MAX: usize = 5;
 
 pub(super) struct Questions<I, O> {
@@ -95,7 +95,7 @@ impl<I: BufRead, O: Write> Questions<I, O> {
         })
     }
 
-    /// Asks until the answer makes sense.
+    /// Asks until the answer is valid.
     fn until<T>(
         &mut self,
         question: &str,

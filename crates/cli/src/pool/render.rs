@@ -36,7 +36,7 @@ pub(super) fn budget(pool: &ShownPool, currency: &str) -> String {
     budget.map_or("no limit".into(), |budget| format!("{} {currency} an hour", harmless(budget)))
 }
 
-/// Planned spending in this hour. Refills without a known price are not counted as 0.
+/// The planned spending in this hour. Refills without a known price are not counted as 0.
 fn spent(pool: &ShownPool) -> String {
     let spent = price_sum(pool.spent.money_micros, pool.spent.unpriced);
     let words = spent.words(&pool.currency);
@@ -62,7 +62,7 @@ pub(super) fn min_life(pool: &ShownPool) -> String {
     life.map_or("the kind's margin".into(), duration::render)
 }
 
-/// A ratio in percent with at most one decimal place, rounded down: only all of them are 100 %.
+/// A ratio in percent with at most one decimal place, rounded down: only the full ratio gives 100 %.
 pub(crate) fn percent(ratio: f64) -> String {
     let text = format!("{:.1}", (ratio * 1000.0 + 1e-6).floor() / 10.0);
     format!("{} %", text.strip_suffix(".0").unwrap_or(&text))

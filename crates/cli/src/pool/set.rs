@@ -1,5 +1,5 @@
-//! `quittance pool set`: sends only the values that were typed, so that the others stay as they are, and shows each change with the
-//! old value.
+//! `quittance pool set`: sends only the typed values, so that all others stay, and shows each change with the old
+//! value.
 
 use super::{SetArgs, list, render};
 use crate::api_client::{ApiClient, ApiError, segment};
@@ -37,7 +37,7 @@ pub(super) async fn run(args: SetArgs, client: &ApiClient, config: &Config) -> R
     Ok(Exit::Done)
 }
 
-/// A target that is not allowed is an invalid value here.
+/// The error about a pool that was not set. Here a target that is not allowed is an invalid value.
 fn not_set(error: ApiError) -> CliError {
     match error {
         ApiError::Problem(problem) if problem.code.ends_with("_not_allowed") => usage(problem.detail),
@@ -49,7 +49,7 @@ fn usage(what: impl Into<String>) -> CliError {
     CliError::new(Exit::Usage, what)
 }
 
-/// The request: what was typed, and what a new pool needs.
+/// The request: the typed values, and those that a new pool needs.
 fn change(args: &SetArgs, before: Option<&ShownPool>, config: &Config) -> Result<PoolChange, CliError> {
     if let Some(kind) = &args.kind {
         check_kind(kind, config)?;
@@ -78,8 +78,8 @@ fn change(args: &SetArgs, before: Option<&ShownPool>, config: &Config) -> Result
     })
 }
 
-/// The API accepts kinds that are not described, because clients know new ones before we do. Here it is a typing error, and the pool
-/// would buy.
+/// Checks that the kind is known. The API accepts undescribed kinds, because clients may know new ones before we do.
+/// Here an unknown kind is probably misspelt, and the pool would buy.
 fn check_kind(kind: &str, config: &Config) -> Result<(), CliError> {
     match config.kinds.kind(kind) {
         Some(_) => Ok(()),

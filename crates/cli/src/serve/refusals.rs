@@ -1,5 +1,5 @@
-//! What `serve` refuses to start with, as far as the configuration shows it. `serve` and `config check` both use it, so that
-//! `config check` calls right what starts.
+//! The reasons for which `serve` refuses to start, as far as the configuration shows them. `serve` and `config check`
+//! share this code, so that they agree.
 
 use super::{setup, source, wanted};
 use crate::exit::{CliError, Exit, OrExit};
@@ -9,8 +9,8 @@ use quittance_config::{Config, check_folder};
 use quittance_daemon::{CannotListen, CertificateSource, load};
 use std::path::Path;
 
-/// Everything that is wrong, each with what to do; nothing is opened, called or changed. `tls_self_signed` and `has_https`
-/// come from the command line.
+/// Everything that is wrong, each with what to do. Nothing is opened, called or changed. `tls_self_signed` and
+/// `has_https` come from the command line.
 pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_https: bool) -> Vec<CliError> {
     let certificate = match source(tls_self_signed, has_https, config) {
         Ok(Some(CertificateSource::Files { cert, key })) => load(&cert, &key).map(drop).or_exit(Exit::Config),
@@ -42,8 +42,8 @@ pub(crate) fn refusals(config: &Config, tls_self_signed: Option<&Path>, has_http
     found
 }
 
-/// The pools of the configuration that `serve` would refuse. Each is set as `serve` sets it, on a node that lives in memory
-/// and does no work: the same check, and nothing is opened, called or changed.
+/// The pools of the configuration that `serve` would refuse. A node in memory that does no work sets each as `serve`
+/// does. So the check is the real one, and nothing is opened, called or changed.
 pub(crate) async fn refused_pools(config: &Config) -> Vec<CliError> {
     if config.pools.is_empty() {
         return Vec::new();
@@ -54,7 +54,7 @@ pub(crate) async fn refused_pools(config: &Config) -> Vec<CliError> {
     }
 }
 
-/// The addresses of the configuration on which `serve` could not listen: each is tried and closed again.
+/// The addresses of the configuration on which `serve` could not listen. Each is opened for a test and closed again.
 pub(crate) fn unusable_addresses(config: &Config) -> Vec<CannotListen> {
     let has_https = source(None, false, config).is_ok_and(|source| source.is_some());
     wanted(config, None, None, has_https).unusable()

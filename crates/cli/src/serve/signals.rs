@@ -1,11 +1,11 @@
-//! Signals to the daemon: to end, to end at once, and to read its certificate again.
+//! Signals to the daemon: end, end at once, and read the certificate again.
 
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// With this exit code, if the daemon ends at once.
+    /// End the process. Holds the exit code if the daemon ends at once.
     End(Exit),
     Reload,
 }
@@ -20,7 +20,7 @@ impl Sign {
     }
 }
 
-/// Receives the signals from the moment it is made.
+/// Receives the signals from its creation on.
 pub(super) struct Signals {
     interruption: Interruption,
     #[cfg(unix)]
@@ -49,7 +49,7 @@ impl Signals {
         Sign::End(self.interruption.next().await)
     }
 
-    /// Until a signal asks the process to end: its name and its exit code.
+    /// Waits for a signal that ends the process. Returns its name and its exit code.
     pub(super) async fn end(&mut self) -> (&'static str, Exit) {
         loop {
             let sign = self.next().await;

@@ -1,5 +1,5 @@
-//! `quittance solve --lines`: many orders, as lines of JSON. An order is reported as accepted when it is durable. A line that is not an
-//! order is refused, and the others continue.
+//! `quittance solve --lines`: many orders, as lines of JSON. An order is reported as accepted when it is durable. A
+//! line that is not an order is refused, and the other orders continue.
 
 use super::OrderOptions;
 use super::solver::{Placed, Solver};
@@ -22,11 +22,11 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-/// How many orders are in flight at once; the rest waits in the pipe.
+/// How many orders are in flight at once. The rest wait in the pipe.
 const IN_FLIGHT_MAX: u32 = 10_000;
 /// How many orders are in flight at a daemon, which limits the requests of each caller.
 const IN_FLIGHT_AT_DAEMON_MAX: u32 = 64;
-/// An image of the largest size, in base64, and some more.
+/// The longest line: an image of the largest size, in base64, with some reserve.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const EVENTS_QUEUED_MAX: usize = 1024;
 /// How often the store is checked for open orders.
@@ -129,7 +129,7 @@ pub(super) async fn run(
     close(events, written).await.and_then(|exit| read.map(|()| exit))
 }
 
-/// Waits until all is written.
+/// Waits until everything is written.
 async fn close(events: Events, written: tokio::task::JoinHandle<io::Result<()>>) -> Result<Exit, CliError> {
     let unanswered = events.unanswered.load(Ordering::Relaxed);
     drop(events);
@@ -142,7 +142,7 @@ async fn close(events: Events, written: tokio::task::JoinHandle<io::Result<()>>)
     Ok(if unanswered == 0 { Exit::Done } else { Exit::Bad })
 }
 
-/// One thread writes, because standard output may block; it flushes whenever nothing more waits.
+/// Starts the thread that writes, because standard output may block. It flushes whenever no further event waits.
 fn writer() -> (mpsc::Sender<String>, tokio::task::JoinHandle<io::Result<()>>) {
     let (queue, mut lines) = mpsc::channel::<String>(EVENTS_QUEUED_MAX);
     let written = tokio::task::spawn_blocking(move || {
@@ -266,7 +266,7 @@ async fn solve(
     }
 }
 
-/// The order of a line, or what is wrong with it; with its id, if it has one.
+/// The order of a line, or what is wrong with it, with its id, if it has one.
 fn order(line: &[u8], number: u64, config: &Config) -> Result<(Value, Order), (Value, String)> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return Err((Value::Null, format!("line {number} is not an order: it must be a JSON object")));
@@ -327,14 +327,14 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
     options.apply(order, config)
 }
 
-/// Every order ends by its own deadline, so this does.
+/// Waits until no order is open. Every order ends by its own deadline, so this ends, too.
 async fn until_settled(node: &Quittance) {
     while node.list(Which::OPEN, None, 1).await.map_or(true, |open| !open.is_empty()) {
         tokio::time::sleep(SETTLED_LOOK).await;
     }
 }
 
-/// The fields of the last event: the usage of this store, and what was unusual.
+/// The fields of the last event: the usage of this store, and anything unusual.
 async fn summary(node: &Quittance) -> Result<Map<String, Value>, CliError> {
     let mut usage = Counters::default();
     let lines = node.usage(Day(0), Day(u64::MAX)).await.or_exit(Exit::Store)?;

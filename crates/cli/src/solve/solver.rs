@@ -20,11 +20,13 @@ use tokio::time::Instant;
 
 /// How long one request waits for the end of an order.
 const WAIT: &str = "wait=5";
-/// Pause after the daemon was busy or unavailable, and how long it may be so.
+/// The pause after the daemon was busy or unavailable.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long a daemon may stay busy or unavailable.
 const AWAY_MAX: Duration = Duration::from_secs(60);
-/// How often a store that another command uses is tried, and when the user is informed.
+/// How often the command tries a store that another command uses.
 const IN_USE_LOOK: Duration = Duration::from_millis(100);
+/// When the user is informed that another command uses the store.
 const IN_USE_NOTE: Duration = Duration::from_secs(1);
 
 const NOT_PLACED: &str = "no order was placed, and nothing was paid";
@@ -78,7 +80,7 @@ impl SolveFailure {
         Self { code: code.to_owned(), message: message.into(), exit }
     }
 
-    /// Whether a later request may have an answer.
+    /// Whether a later request may succeed.
     fn is_passing(&self) -> bool {
         matches!(self.code.as_str(), "rate_limited" | "store")
     }
@@ -122,7 +124,7 @@ impl From<SolveFailure> for CliError {
 }
 
 impl SolveFailure {
-    /// The code that a node of this process would give for the same problem.
+    /// The failure with the code that a node of this process would return.
     fn of(Problem { code, detail, status, .. }: Problem) -> Self {
         let (code, exit) = match &*code {
             "target_not_allowed" | "kind_not_allowed" => ("not_allowed", Exit::Usage),
@@ -159,7 +161,7 @@ impl Answered {
         Self { text: solved.text().to_owned(), object: exit_reason::solved_json(solved, currency) }
     }
 
-    /// `origin` is that of the placement.
+    /// The answer of an ended order; `None` if it has none. `origin` is that of the placement.
     fn of_order(order: OrderInFull, origin: &str) -> Option<Self> {
         let answer = order.answer?;
         let expires = order.expires_at.as_deref().and_then(read_rfc3339);
@@ -180,7 +182,8 @@ impl Answered {
 }
 
 impl Solver {
-    /// One process can open an embedded store. If it is a daemon, it is asked; another command is waited for.
+    /// Finds a node or a daemon. Only one process can open an embedded store. If that is a daemon, the order goes to
+    /// it; another command is waited for.
     pub(super) async fn find(
         config: &Config,
         environment: &Environment,
@@ -237,8 +240,8 @@ impl Solver {
         }
     }
 
-    /// Waits for the outcome. With `progress`, the phase is shown, and a node of this process ends the wait if the provider does not
-    /// accept the account.
+    /// Waits for the outcome. With `progress`, the phase is shown. A node of this process ends the wait if the
+    /// provider does not accept the account.
     pub(super) async fn follow(
         &self,
         placed: &Placed,
@@ -295,7 +298,7 @@ impl Solver {
         }
     }
 
-    /// Ends the node of this process, unless there is a second Ctrl-C.
+    /// Finishes the work of this process's node, unless there is a second Ctrl-C.
     pub(super) async fn stop(&self) -> Result<(), CliError> {
         match self {
             Self::Local(local) => super::stop_or_interrupt(&local.node).await,
@@ -332,7 +335,7 @@ async fn follow_at_daemon(
     }
 }
 
-/// The order as the API reads it. Absent values are left to the daemon's settings.
+/// The order in the JSON of the API. Absent values are left to the daemon's settings.
 fn body(order: &Order) -> Value {
     let draft = order.draft();
     let param = |value: &Param| match value {

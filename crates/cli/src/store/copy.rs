@@ -1,4 +1,4 @@
-//! Moving the orders of one store to another.
+//! Moves the orders of one store to another.
 
 use super::must_exist;
 use crate::exit::{CliError, Exit};
@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often a line is written where none can move.
+/// How often a line of progress is printed if the output is not a terminal.
 const PRINTED_SPAN: Duration = Duration::from_secs(5);
-/// How often one that can is moved.
+/// How often the line of progress is updated on a terminal.
 const MOVED_SPAN: Duration = Duration::from_millis(100);
-/// How many orders are named to a person; a script gets them all.
+/// How many orders are named to a user; a script gets them all.
 const NAMED_MAX: usize = 20;
 
 pub(super) const AFTER_HELP: &str = "\
@@ -77,7 +77,7 @@ pub(super) async fn run(
     Ok(if dry_run || outcome.copied.is_complete() { Exit::Done } else { Exit::Bad })
 }
 
-/// Shows how far it has come, and not too often.
+/// Shows the progress, at limited intervals.
 struct CopyProgress {
     line: output::ProgressLine,
     last: Instant,
@@ -114,7 +114,8 @@ fn keys(keys: &[Key]) -> Vec<String> {
 }
 
 impl Outcome<'_> {
-    /// What came in while an embedded store was away and has not reached it: it is not in the store that was copied.
+    /// The spill of an embedded store, if it contains events that came while the store was away. They are not in the
+    /// copy.
     fn spill_left(&self) -> Option<PathBuf> {
         let folder = match (&self.from.url, &self.from.home) {
             (StoreUrl::Embedded(folder), _) | (_, Some(folder)) => folder,

@@ -11,7 +11,7 @@ const HEADING: &str = "\
 -- the steps were taken (schema_versions tells which), begin behind the note of the last of them.
 ";
 
-/// Printing needs no server, and so no password.
+/// Migrates the tables, or prints the statements, which needs no server and no password.
 pub(super) async fn run(
     typed: &str,
     print: bool,

@@ -1,4 +1,4 @@
-//! Closing a store and opening it again.
+//! Seals a store, and unseals it.
 
 use super::must_exist;
 use crate::exit::{CliError, Exit};
@@ -42,7 +42,7 @@ pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, CliEr
     Ok(Exit::Done)
 }
 
-/// Removes the mark of a copy that cannot be finished any more; it keeps nodes out.
+/// Removes the mark of a copy that cannot be finished any more. The mark keeps nodes away.
 async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, CliError> {
     let Some(note) = opened.membership.filling().await.map_err(|error| store_error(&error))? else {
         output::print(&format!("{shown} is open\n"))?;

@@ -1,4 +1,5 @@
-//! A report as a table that fits the terminal, or as comma-separated values. A table that is too wide is shown row by row.
+//! A usage report as a table that fits the terminal, or as comma-separated values. A table that is too wide is shown
+//! row by row.
 
 use crate::csv;
 use crate::days::words;
@@ -53,7 +54,7 @@ fn is_empty(sums: &Sums) -> bool {
     sums.0.values().all(|sum| !matches!(sum, UsageSum::Count(1..)))
 }
 
-/// Amounts keep the currency in which they were counted.
+/// The amounts in other currencies: each keeps the currency in which it was counted.
 fn in_other_currencies(report: &UsageReport) -> String {
     let amounts = report
         .other_currencies
@@ -107,7 +108,7 @@ pub(super) fn text(report: &UsageReport, from: Day, to: Day, width: Option<usize
     format!("{heading}{body}{more}{unpriced}")
 }
 
-/// One line for each counter.
+/// The sums with one line for each counter.
 fn in_full(all: &Sums) -> String {
     let mut text = String::new();
     for (name, _, called) in LINES {
@@ -139,7 +140,7 @@ fn total(report: &UsageReport, word: &str) -> Vec<String> {
     total
 }
 
-/// Names to the left, numbers to the right.
+/// The report as a table, with names to the left and numbers to the right.
 fn table(report: &UsageReport) -> String {
     let heading: Vec<String> = report.by.iter().map(|by| by.name().to_uppercase()).collect();
     let heading = heading.into_iter().chain(LINES.map(|(_, heading, _)| heading.to_owned())).collect();

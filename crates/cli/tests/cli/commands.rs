@@ -1,5 +1,5 @@
-//! The built binary on what is in a store: orders that are moved, pools, the stock. Stores are folders here, or servers that
-//! are not there; real servers, and daemons that share one, are in `crates/e2e`.
+//! Tests of the built binary with stores: moved orders, pools, the stock. Stores here are folders, or servers that do
+//! not exist. Real servers, and daemons that share one, are in `crates/e2e`.
 
 mod config_check;
 mod doctor;
@@ -12,7 +12,7 @@ mod unread;
 
 use house::House;
 
-/// A look into the wrong folder must not say that all is well, nor leave a store behind.
+/// A command in the wrong folder must not report that all is well, and must not create a store.
 #[test]
 fn a_look_in_a_folder_without_a_store_says_so_and_creates_nothing() {
     let house = House::new();

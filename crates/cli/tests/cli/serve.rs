@@ -1,5 +1,5 @@
-//! The daemon as a process of its own, with the stand-in provider as another: what it prints, how it ends, whom it lets in,
-//! and what it never tells. Whole clients are in `crates/e2e`.
+//! Tests of the daemon as a process, with the mock provider as another: what it prints, how it ends, which callers it
+//! accepts, and what it never shows. Whole clients are in `crates/e2e`.
 
 mod alerts;
 mod house;

@@ -1,5 +1,5 @@
-//! The built binary, as a shell sees it before anything has happened: version, help, and what is not understood. All
-//! that takes a provider or a store to see is in `crates/e2e`.
+//! The built binary in a shell without any set-up: version, help, and invalid commands. Tests with a provider or a
+//! store are in `crates/e2e`.
 
 use std::process::{Command, Output};
 
@@ -12,7 +12,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("it speaks UTF-8")
 }
 
-/// The commands that the help lists.
+/// The commands in the help.
 fn commands() -> Vec<String> {
     let help = run(&["--help"]);
     let listed = text(&help.stdout).lines().skip_while(|line| *line != "Commands:").skip(1);

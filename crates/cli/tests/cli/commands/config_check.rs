@@ -38,7 +38,7 @@ fn place_with(file: &str, variables: &[(&str, &str)]) -> Place {
     Place { house, variables }
 }
 
-/// What `config check --json` prints. The exit code says the same.
+/// What `config check --json` prints. The exit code must agree with it.
 #[track_caller]
 fn report(place: &Place) -> Value {
     let output = place.run(&["config", "check", "--json"]);

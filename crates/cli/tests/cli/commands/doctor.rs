@@ -1,4 +1,4 @@
-//! The built binary on a daemon's certificate, tenants, files and public address: what `doctor` finds.
+//! Tests of the built binary: what `doctor` finds about a daemon's certificate, tenants, files and public address.
 
 use crate::commands::house::House;
 use quittance::SystemClock;

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the built binary in it, without any variable of the user who runs the tests.
+//! A folder for each test, and the built binary in it, without any variable of the user who runs the tests.
 
 use serde_json::Value;
 use std::path::PathBuf;

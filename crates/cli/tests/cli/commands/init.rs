@@ -1,4 +1,4 @@
-//! `quittance init` as a shell sees it: what it writes is right for `config check`, and it overwrites nothing.
+//! `quittance init` as a shell runs it: `config check` accepts the file that it writes, and it overwrites nothing.
 
 use crate::commands::house::House;
 
@@ -84,7 +84,7 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
     assert_eq!(left, ["quittance.toml"]);
 }
 
-/// A failing check does not undo the file, and each finding says what is left to do.
+/// A failed check does not undo the file, and each finding says what is left to do.
 #[test]
 fn init_runs_doctor_and_says_what_is_left_to_do() {
     let house = House::new();

@@ -1,5 +1,5 @@
-//! The built binary on pools and on the stock: what is set, what is refused and changes nothing, and what is shown of it.
-//! The store is a folder here; daemons that share one are in `crates/e2e`.
+//! Tests of the built binary with pools and the stock: what is set, what is refused and changes nothing, and what is
+//! shown. The store here is a folder; daemons that share one are in `crates/e2e`.
 
 use crate::commands::house::{CommandOutput, House};
 use quittance::{Order, Quittance};

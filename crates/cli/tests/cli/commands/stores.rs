@@ -1,12 +1,12 @@
-//! The built binary on whole stores: moving orders from one to another, closing and opening, and what it never tells. Here
-//! all stores are folders, or servers that are not there; real servers are in `crates/e2e`.
+//! Tests of the built binary with whole stores: moving orders, sealing and unsealing, and what is never shown. All
+//! stores here are folders, or servers that do not exist; real servers are in `crates/e2e`.
 
 use crate::commands::house::House;
 use quittance::{Order, Place, Quittance};
 use serde_json::{Value, json};
 
 impl House {
-    /// A store with so many orders in it that no node processes.
+    /// A store with this many orders, which no node processes.
     fn stocked(&self, name: &str, orders: usize) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! The built binary on what needs no store: the fault table and the kinds, with the configuration applied.
+//! Tests of the built binary without a store: the fault table and the kinds, with the configuration applied.
 
 use crate::commands::house::House;
 use quittance_lifecycle::Signal;

@@ -1,5 +1,4 @@
-//! The built binary on a store with records that cannot be read: they are shown for what they are, and a person can remove
-//! them.
+//! Tests of the built binary with unreadable records: they are shown as such, and an operator can remove them.
 
 use crate::commands::house::{CommandOutput, House};
 use quittance::{Order, Quittance};
@@ -16,7 +15,7 @@ fn order(number: usize) -> Order {
 }
 
 impl House {
-    /// Places an order that no node processes; its key.
+    /// Places an order that no node processes. Returns its key.
     fn place(&self, number: usize) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let ticket = runtime.block_on(async {
@@ -26,7 +25,7 @@ impl House {
         ticket.order().to_string()
     }
 
-    /// A store in which some records have rotted on the disk; their keys, and one that is whole.
+    /// A store with damaged records. Returns their keys, and the key of an intact one.
     fn rotten(&self) -> (Vec<String>, String) {
         let mut keys: Vec<String> = (0..=RUINED).map(|number| self.place(number)).collect();
         let whole = keys.pop().unwrap();

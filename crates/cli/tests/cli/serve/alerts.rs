@@ -1,4 +1,4 @@
-//! A daemon with an alert: who is informed, by what, and what commands show.
+//! A daemon with an alert: where the alert is sent, and what commands show.
 
 use crate::serve::house::{Daemon, House, PROVIDER_KEY, get, until};
 use rustix::process::Signal;
@@ -7,10 +7,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
-/// A key that the provider does not know: the first order finds the account closed.
+/// A setting with a key that the provider does not know, so the first order finds the account blocked.
 const LOCKED_OUT: [&str; 2] = ["--set", "provider.main.key_env=SHORT_KEY"];
 
-/// Whose key it is makes no difference where there are no tenants; but clients send one of this length.
+/// Places an order. Without tenants any key is accepted, but clients send one of this length.
 fn order(daemon: &Daemon) {
     let path =
         format!("/in.php?key={PROVIDER_KEY}&method=turnstile&sitekey=0x4A&pageurl=https://example.com/login");
@@ -18,7 +18,7 @@ fn order(daemon: &Daemon) {
     assert!(placed.starts_with("OK|"), "{placed}");
 }
 
-/// Tells, in one file, what it was given, once it has all of it.
+/// A program that copies its input and its environment into one file, which appears when it is complete.
 const TELL_TALE: &str = "#!/bin/sh\n{ cat; env; } > \"$1.part\" && mv \"$1.part\" \"$1\"\n";
 
 fn alert(daemon: &Daemon) -> Option<Value> {

@@ -1,4 +1,4 @@
-//! A folder with a configuration, a stand-in provider, and the daemon in it. Whatever was started ends with its owner.
+//! A folder with a configuration, a mock provider, and the daemon in it. Every started process ends with its owner.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_quittance");
 pub(crate) const PROVIDER_KEY: &str = "d41d8cd98f00b204e9800998ecf8427e";
-/// Longer than anything here may take on a machine that is busy with something else.
+/// A timeout for everything here, also on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
 #[expect(
@@ -22,7 +22,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Looks until there is something to see.
+/// Checks repeatedly until `look` returns a value.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = now() + LONG;
     loop {
@@ -34,7 +34,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// How a process ended, and all that it printed.
+/// How a process ended, and everything that it printed.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -115,7 +115,7 @@ impl House {
         command
     }
 
-    /// As every process in this house is started.
+    /// Applies the settings that every process in this folder gets.
     pub(crate) fn settle(&self, command: &mut Command) {
         command
             .env_clear()
@@ -124,7 +124,7 @@ impl House {
             .current_dir(self.folder.path());
     }
 
-    /// Another command, beside the daemon.
+    /// Runs another command beside the daemon.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
         self.run_with(args, &[])
     }
@@ -136,7 +136,7 @@ impl House {
         finish(command.envs(variables.iter().copied()))
     }
 
-    /// A start that comes to nothing.
+    /// Starts a daemon that must fail.
     pub(crate) fn fails(&self, args: &[&str]) -> Ended {
         finish(&mut self.command(args))
     }
@@ -153,9 +153,9 @@ impl House {
 /// A daemon that is ready.
 pub(crate) struct Daemon {
     child: Child,
-    /// Everything up to `ready`.
+    /// Everything that it printed up to `ready`.
     pub(crate) printed: String,
-    /// Host and port.
+    /// The address for http: host and port.
     pub(crate) http: String,
     err: Option<JoinHandle<String>>,
 }
@@ -190,7 +190,7 @@ impl Daemon {
         Self { child, printed, http, err: Some(err) }
     }
 
-    /// What a line says, after these words.
+    /// The rest of a printed line after these words.
     pub(crate) fn line_after(&self, words: &str) -> String {
         self.printed
             .lines()
@@ -235,7 +235,7 @@ pub(crate) fn ask(stream: &mut (impl Read + Write), path: &str) -> Answer {
     Answer { status, body: body.to_owned() }
 }
 
-/// Until the other side has sent everything, however it ends.
+/// Reads until the other side has closed the connection, for whatever reason.
 pub(crate) fn read(mut stream: impl Read) -> String {
     let mut bytes = Vec::new();
     _ = stream.read_to_end(&mut bytes);

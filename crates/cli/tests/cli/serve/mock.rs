@@ -1,4 +1,4 @@
-//! `--mock`: the first minute, with no config file, no variable, no key and no account.
+//! `--mock`: the first minute, without a config file, variables, a key or an account.
 
 use crate::serve::house::{BINARY, Daemon, get, until};
 use rustix::process::Signal;
@@ -10,7 +10,7 @@ fn quittance(folder: &tempfile::TempDir, args: &[&str]) -> Command {
     command
 }
 
-/// A working folder with its own folder for temporary files, to see what is left behind.
+/// A working folder with its own folder for temporary files, to see what is left there.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("tmp")).unwrap();

@@ -1,5 +1,5 @@
-//! Pools and the stock beside a daemon that has the store to itself: the command asks it, and says the same as it says when
-//! the store is free.
+//! Pools and the stock beside a daemon that uses the store alone: the command asks the daemon, and prints what it
+//! prints when the store is free.
 
 use crate::serve::house::{Daemon, Ended, House, PROVIDER_KEY, get, run, until};
 use quittance::Quittance;
@@ -34,7 +34,7 @@ fn set(args: &[&'static str]) -> Vec<&'static str> {
     [&["pool", "set"], args].concat()
 }
 
-/// What is there, and of which type, without what it is.
+/// The keys and types in a value, without its content.
 fn shape(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect(),

@@ -1,4 +1,5 @@
-//! What is never shown: keys, answers, passwords of proxies and callers' addresses, at any level and in any format.
+//! What is never shown: keys, answers, passwords of proxies and callers' addresses, at any log level and in any
+//! format.
 
 use crate::serve::house::{House, PROVIDER_KEY, get, run, until};
 use rustix::process::Signal;

@@ -1,4 +1,5 @@
-//! Connections that only take room: they leave enough for tenants, health checks, callbacks, the store and the provider.
+//! Idle connections of clients without a key: they must leave room for tenants, health checks, callbacks, the store
+//! and the provider.
 
 use crate::serve::house::{BINARY, Daemon, House, get, run, until};
 use rustix::process::Signal;
@@ -7,7 +8,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Less than a stranger may stay, and far more than an answer takes.
+/// A timeout that is shorter than an idle connection may stay, and much longer than a response takes.
 const SOON: Duration = Duration::from_secs(5);
 
 fn key_and_hash() -> (String, String) {
@@ -17,7 +18,7 @@ fn key_and_hash() -> (String, String) {
     (text("key"), format!("tenant.team-a.key_sha256={}", text("key_sha256")))
 }
 
-/// A connection that has asked this, was answered if it was a whole request, and stays.
+/// A connection that has sent this, got a response if it was a whole request, and stays open.
 fn connected(to: &str, sent: &str) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();
@@ -39,7 +40,8 @@ fn is_prompt(daemon: &Daemon, path: &str, key: &str) {
     assert!(text.starts_with("HTTP/1.1 200"), "{path}: {text}");
 }
 
-/// Trap: connections_max = 200 and 260 idle connections, and `/healthz` and `/callback/` time out for more than 30 s.
+/// Trap: with connections_max = 200 and 260 idle connections, `/healthz` and `/callback/` time out for more than 30
+/// s.
 #[test]
 fn idle_connections_without_a_key_keep_no_client_out() {
     let (key, hash) = key_and_hash();
@@ -55,7 +57,7 @@ fn idle_connections_without_a_key_keep_no_client_out() {
     }
 }
 
-/// Trap: as many connections as files may be open, and neither the provider nor the store can be reached.
+/// Trap: with as many connections as open files allowed, neither the provider nor the store can be reached.
 #[test]
 fn files_are_kept_back_for_the_store_and_the_provider() {
     let (key, hash) = key_and_hash();

@@ -1,4 +1,4 @@
-//! Under systemd: a socket that was open before, and word of what we do.
+//! The daemon under systemd: a socket that is already open, and notices about the daemon's state.
 
 use crate::serve::house::{BINARY, Daemon, House, get};
 use rustix::process::Signal;
@@ -31,7 +31,7 @@ fn systemd_hears_that_we_are_ready_alive_and_ending() {
     assert!(rest.iter().all(|word| word == "WATCHDOG=1"), "{rest:?}");
 }
 
-/// A shell hands the socket on as its third file, as systemd does.
+/// A command whose third file is the socket, as systemd passes it.
 fn activated(house: &House, listener: TcpListener) -> Command {
     let mut command = Command::new("/bin/sh");
     let script = "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=http exec \"$0\" serve 3<&0 </dev/null";

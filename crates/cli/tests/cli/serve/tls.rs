@@ -1,4 +1,5 @@
-//! Over https: a certificate for development that clients can trust, and one from files that is read again.
+//! The daemon over https: a certificate for development that clients can trust, and one from files that is read
+//! again.
 
 use crate::serve::house::{Daemon, House, ask, until};
 use rustix::process::Signal;
@@ -10,7 +11,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// One request of a client that trusts this CA alone; none if it does not trust the server.
+/// The status of one request from a client that trusts only this CA; `None` if it does not trust the server.
 fn status(at: &str, host: &str, ca: &Path) -> Option<u16> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
@@ -46,7 +47,7 @@ fn a_client_that_trusts_our_ca_comes_in_from_start_to_start() {
     }
 }
 
-/// A new certificate, which is its own CA.
+/// Writes a new certificate, which is its own CA.
 fn renew(house: &House, name: &str) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(house.path(name), made.cert.pem()).unwrap();
