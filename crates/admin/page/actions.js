@@ -1,5 +1,5 @@
-// What a person can do with dead letters: replay or drop one, several or all that match. Each is confirmed, with what it would
-// cost, before anything is done.
+// What an operator can do with dead letters: replay or drop one, several, or all that match. Each action is confirmed first,
+// with its possible cost.
 
 import { ask } from './ask.js';
 import { confirmed } from './dialog.js';
@@ -12,20 +12,20 @@ const DONE = { replay: 'replayed', drop: 'dropped' };
 const DROPPING = 'Callers that wait for it get a failure. What was paid stays paid, and it cannot be undone.';
 const DISCARDING = 'What cannot be read is removed, and its key is free: a caller that places it again buys it, although it may have been paid for.';
 
-/** What replaying these may cost, as the daemon sent with each. */
+/** The possible cost of replaying these dead letters, as the daemon sent with each. */
 function priceOf(letters) {
   const paying = letters.map((letter) => letter.price_micros).filter((micros) => micros !== undefined);
   const unpriced = paying.filter((micros) => micros === null).length;
   return { paying: paying.length, unpriced, micros: paying.reduce((sum, one) => sum + (one ?? 0), 0) };
 }
 
-/** What these have cost may not be known: an attempt of theirs may have been paid for. */
+/** Whether it is not known what these dead letters have cost: one of their attempts may have been paid for. */
 const isInDoubt = (letter) => letter.cause === 'in_doubt' || letter.cause === 'unreadable' || letter.possible_doubles > 0;
 
-/** Its site is not among those that may be automated any more. */
+/** Whether the site of the dead letter may not be automated any more. */
 const isNotAllowed = (letter) => letter.on_replay === 'not_allowed';
 
-/** One that died only after its answer had come was paid for, whatever is known of the price. */
+/** What a dead letter has cost. If it died after its answer came, it was paid for, even at an unknown price. */
 export function spentOn(letter, given) {
   const { spent_micros: micros } = letter;
   const write = (sum) => money(sum, letter.currency);
@@ -33,7 +33,7 @@ export function spentOn(letter, given) {
   return priced(micros, letter.unpriced, { write, ...given });
 }
 
-/** The sum of what they cost, and how many prices are missing. What was counted in another currency is not known in this one. */
+/** What these dead letters have cost, and how many prices are missing. An amount in another currency counts as missing. */
 function spentInAll(letters) {
   const own = letters.filter((letter) => !isForeign(letter));
   const unpriced = own.reduce((sum, letter) => sum + (letter.unpriced ?? 0), letters.length - own.length);
@@ -51,7 +51,7 @@ const FILTER_WORDS = {
 };
 export const FILTERS = Object.keys(FILTER_WORDS);
 
-/** Which letters are meant, in words. */
+/** The filter of dead letters, in words. */
 export function filterWords(filter) {
   return FILTERS.filter((name) => filter[name]).map((name) => FILTER_WORDS[name](filter[name])).join(', ') || 'all dead letters';
 }
@@ -62,7 +62,7 @@ function costWords({ paying, micros, unpriced = 0 }) {
   return unpriced ? 'the price of an answer each, which is not known' : `up to about ${money(micros)}`;
 }
 
-/** Replays or drops one. Says whether it was done. */
+/** Replays or drops one dead letter. Returns whether it was done. */
 export async function one(action, letter, { words: sentence } = {}) {
   const isReplay = action === 'replay';
   const done = await confirmed({
@@ -86,7 +86,7 @@ export async function one(action, letter, { words: sentence } = {}) {
   return Boolean(done);
 }
 
-/** The same for several that were picked. One that cannot be done does not hold up the others. */
+/** Replays or drops several picked dead letters. If one fails, the others continue. */
 export async function several(action, letters) {
   const isReplay = action === 'replay';
   const result = await confirmed({
@@ -121,7 +121,7 @@ export async function several(action, letters) {
   return result;
 }
 
-/** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
+/** The estimated result. Each response covers a limited number of dead letters, so the results are added up. */
 async function dryRun(action, filter, signal) {
   const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, not_allowed: 0, cost_micros: 0, spent_micros: 0, spent_unpriced: 0, unreadable: 0, by_cause: {} };
   let after;
@@ -134,7 +134,7 @@ async function dryRun(action, filter, signal) {
   return sum;
 }
 
-/** All that match: counted by the daemon first, and then carried on by it even if this page is closed. */
+/** Replays or drops all that match. The daemon counts them first, and continues the work even if this page is closed. */
 export async function all(action, filter) {
   const isReplay = action === 'replay';
   const closing = new AbortController();
@@ -170,7 +170,7 @@ export async function all(action, filter) {
   return bulk && { ...bulk, of: letters };
 }
 
-/** Lets what was held continue, once the provider's account is fixed. */
+/** Releases held orders, once the provider's account is fixed. */
 export async function release() {
   const done = await confirmed({
     title: 'Resume held orders?',

@@ -1,4 +1,4 @@
-// The alerts: what is wrong now and since when, who has seen it, and what has cleared by itself.
+// The alerts: what is wrong now and since when, which alerts were acknowledged, and which have cleared.
 
 import { ask } from './ask.js';
 import { release } from './actions.js';
@@ -60,7 +60,7 @@ export function alerts() {
     } catch (error) {
       if (leaving.signal.aborted) return;
       isLoaded = false;
-      // What the last picture has is better than nothing: while the store is away it is all that there is.
+      // The last snapshot is better than nothing: while the store is away, there is nothing else.
       const latest = live.now()?.alerts;
       if (latest) fill(wrong, unloaded(error));
       else shown(error.message, () => unloaded(error));
@@ -68,7 +68,7 @@ export function alerts() {
   }
 
   load();
-  // The snapshot says that something changed; the list has what cleared as well.
+  // The snapshot shows that something changed; the list also has cleared alerts.
   let then = null;
   const update = (snapshot) => {
     const now = JSON.stringify(snapshot.alerts.map((alert) => [named(alert), alert.cleared_at, alert.seen_at, alert.words]));

@@ -1,5 +1,5 @@
-// The frame around the views: who is logged in, which view the address names, whether the line to the daemon is alive, and the
-// theme. A view is built when its address is entered, given each snapshot, and closed when it is left.
+// The frame around the views: the login, the view of the address, the state of the connection, and the theme. A view is built
+// when its address is opened, gets each snapshot, and is closed when the user leaves it.
 
 import { alerts } from './alerts.js';
 import { ask, key, onRefused } from './ask.js';
@@ -17,7 +17,7 @@ import { search } from './search.js';
 import { settings } from './settings.js';
 
 const VIEWS = { '': overview, dead: letters, order, search, usage, pools, alerts, settings };
-/** Which entry of the navigation a view belongs to, where it is not its own. */
+/** The entry of the navigation for a view without an entry of its own. */
 const BELONGS_TO = { order: 'search' };
 
 const main = document.getElementById('main');
@@ -55,17 +55,17 @@ function enter(view) {
   if (live.now()) view.update?.(live.now());
 }
 
-/** As often as a view that could not be loaded is tried again while the line is up. */
+/** How often a failed view is loaded again while the connection is up. */
 const AGAIN_MS = 3000;
 let triedAt = 0;
-/** The connection is up: the message that the daemon cannot be reached must go. */
+/** Loads failed views again: the connection is up, so the message that the daemon cannot be reached must go. */
 function loadAgain() {
   if (!shown?.load || !main.querySelector('[data-unloaded]') || Date.now() - triedAt < AGAIN_MS) return;
   triedAt = Date.now();
   shown.load();
 }
 
-// A tab that was hidden has heard of nothing in the meantime.
+// A hidden tab has received nothing in the meantime.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden && isIn) shown?.load?.();
 });
@@ -95,7 +95,7 @@ function admit() {
   route();
 }
 
-/** `why` is shown to a person who was signed in and is not any more. */
+/** Shows the login. `why` is for a user whose key is not accepted any more. */
 function turnAway(why) {
   isIn = false;
   key.forget();
@@ -113,11 +113,11 @@ function badge(node, number, words) {
   if (number) fill(node, count(number), el('span', { class: 'unseen' }, ` ${words}`));
 }
 
-/** Whether the connection is alive: in words, with the moment of what is shown when it is not. */
+/** Shows whether the connection is up, and otherwise the age of the figures. */
 function showLine(snapshot, state) {
   document.body.classList.toggle('stale', state === 'lost');
   if (linkState.dataset.state === state) return;
-  // Announced once; how old the figures are goes on ticking, for the eye only.
+  // This is announced once. The age of the figures continues to change, but only visibly.
   if (state === 'lost') speak('Not connected. What is shown is old.');
   else if (linkState.dataset.state === 'lost') speak(state === 'live' ? 'Connected again.' : '');
   linkState.dataset.state = state;
@@ -130,7 +130,7 @@ function showLine(snapshot, state) {
 
 const named = (alert) => JSON.stringify([alert.rule, alert.subject]);
 let standing = null;
-/** A screen reader announces what is new in the strip. */
+/** Lets a screen reader announce new alerts. */
 function announce(alerts) {
   const raised = alerts.filter((alert) => !alert.cleared_at);
   const fresh = raised.filter((alert) => standing && !standing.has(named(alert)));
@@ -162,7 +162,7 @@ themeButton.addEventListener('click', () => {
   try {
     localStorage.setItem('quittance.theme', next);
   } catch {
-    // Then it holds until the page is closed.
+    // Without storage, the theme lasts until the page is closed.
   }
   showTheme();
 });
@@ -181,12 +181,12 @@ document.querySelector('.skip').addEventListener('click', (event) => {
 window.addEventListener('hashchange', route);
 onRefused((why) => isIn && turnAway(why));
 
-// Where no key is configured, every user of this machine is the operator: then the page asks for none.
+// If no key is configured, every user of this machine is the operator: then the page asks for none.
 try {
   await ask('/v1/admin/state');
   admit();
 } catch (error) {
-  // If the daemon did not answer, the views say so and try again.
+  // If the daemon did not answer, the views show this and try again.
   if (error.status === 401 || error.status === 403) turnAway(key.read() ? error : null);
   else admit();
 }

@@ -1,20 +1,20 @@
-// The only way to the daemon: `/v1` with the operator's key, which lives in this tab and nowhere else.
+// Requests to the daemon: `/v1` with the operator's key, which is kept only in this tab.
 
 const KEY = 'quittance.key';
 const REPLY_MS = 30_000;
 
-/** Why something was not done, in the daemon's own words. */
+/** A refused request, with the daemon's own reason. */
 export class Refused extends Error {
   constructor(status, problem) {
     super(problem.detail || problem.title || `The daemon answered ${status}.`);
     this.status = status;
     this.code = problem.code ?? '';
-    // The hint to this one is for the author of a program: what was wrong is in the detail.
+    // The hint of this code is for programmers: the detail says what was wrong.
     this.hint = problem.code === 'bad_params' ? '' : problem.hint ?? '';
   }
 }
 
-/** The daemon did not answer. */
+/** The error of a request without a response. */
 export class Away extends Error {
   constructor() {
     super('The daemon cannot be reached.');
@@ -30,7 +30,7 @@ export const key = {
 };
 
 let refused = () => {};
-/** What is done when the key is not, or no longer, the operator's. */
+/** Sets what happens when the key is not the operator's, or is not any more. */
 export function onRefused(act) {
   refused = act;
 }
@@ -45,7 +45,7 @@ async function problemOf(response) {
   }
 }
 
-/** One request. `signal` ends it; what is refused or not answered is thrown. */
+/** Sends one request. `signal` ends it. A refused or unanswered request throws an error. */
 export async function request(path, { method = 'GET', body, signal, accept = 'application/json' } = {}) {
   const headers = { accept };
   const shown = key.read();
@@ -77,7 +77,7 @@ export async function ask(path, options = {}) {
   }
 }
 
-/** A path with what is not empty of these. */
+/** The path with those query parameters that are not empty. */
 export function withQuery(path, query) {
   const params = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '' && value !== null && value !== undefined));
   return params.size ? `${path}?${params}` : path;
@@ -85,7 +85,7 @@ export function withQuery(path, query) {
 
 const EVENT_CHARS_MAX = 4 * 1024 * 1024;
 
-/** Reads a stream of events (text/event-stream) until it ends; `heard(name, text)` for each of them. */
+/** Reads a stream of events (text/event-stream) until it ends, and calls `heard(name, text)` for each event. */
 export async function events(response, heard) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';

@@ -1,5 +1,5 @@
-// Bulk actions that people have begun: how far they are, and, when they have ended, what became of what was replayed. They go on in the
-// daemon, so it is shown at the top of every view, also if another operator began it.
+// Bulk actions in progress: their progress and, after the end, the outcomes of replayed orders. The daemon runs them, so
+// every view shows them at the top, also those of other operators.
 
 import { ask, withQuery } from './ask.js';
 import { filterWords } from './actions.js';
@@ -7,17 +7,17 @@ import { button, el, place, speak } from './dom.js';
 import { count } from './figures.js';
 import { sign } from './standing.js';
 
-/** As often as it is looked what became of them; less often where that takes long, for it reads a great many records. */
+/** How often the outcomes are read. If that takes long, because there are many records, it is done less often. */
 const LOOK_MS = 3000;
 const THROTTLE = 10;
 
 export const node = el('div', { class: 'bulks' });
 const shown = place(node);
-/** By number: {bulk, of, outcome, isHidden}. How many it was to be is known of what was begun on this page. */
+/** Bulk actions by number: {bulk, of, outcome, isHidden}. `of`, the total, is known only for actions begun on this page. */
 let known = new Map();
 const listeners = new Set();
 
-/** Calls back when one has ended, and when all that it has replayed have come to an end; returns how to stop that. */
+/** Calls `act` when a bulk action has ended, and when all its replayed orders have. Returns a function that stops this. */
 export function onEnd(act) {
   listeners.add(act);
   return () => listeners.delete(act);
@@ -60,7 +60,7 @@ async function lookAt(entry) {
     else if (isOver(entry)) speak(`Number ${number}: ${becameWords(entry)}.`);
     if ((bulk.ended_at && !was) || isOver(entry)) for (const act of listeners) act();
   } catch {
-    // It is looked at again.
+    // The next round reads it again.
   }
   entry.isAsked = false;
   entry.nextAt = Date.now() + Math.max(LOOK_MS, THROTTLE * (Date.now() - began));
@@ -82,7 +82,7 @@ function becameWords({ bulk, outcome }) {
   return [`${count(answered)} answered`, `${count(failed)} failed`, `${count(dead)} dead again`, `${count(open)} on their way${held ? ` (${count(held)} held)` : ''}`, lost && `${count(lost)} not known any more`].filter(Boolean).join(', ');
 }
 
-/** Sent on their way is not answered: there is a tick only if all were. */
+/** The state of a bulk action. A replayed order may have no answer yet, so there is a tick only if all were answered. */
 function stands({ bulk, outcome }) {
   if (!bulk.ended_at) return sign('going', 'under way');
   if (bulk.action === 'drop') return bulk.was_stopped ? sign('off', 'stopped') : sign('good', 'ended');
@@ -112,7 +112,7 @@ export function update(snapshot) {
     under.add(number);
     const entry = known.get(number);
     if (!entry) known.set(number, { bulk });
-    // The picture may be a moment older than what was asked since.
+    // The snapshot may be older than a response that came in the meantime.
     else if (!entry.bulk.ended_at) entry.bulk = bulk;
   }
   show();

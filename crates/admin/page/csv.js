@@ -1,4 +1,5 @@
-// A table as a file for a spreadsheet, made here. What begins like a formula gets an apostrophe, and nothing breaks a line.
+// Writes a table as a file for spreadsheets. A value that begins like a formula gets an apostrophe, and no value breaks a
+// line.
 
 import { harmless } from './dom.js';
 

@@ -1,14 +1,14 @@
-// Questions before anything is done that costs money or cannot be undone. A dialog says what will happen and what it costs, and
-// every other way closes it without an action.
+// Questions before an action that costs money or cannot be undone. A dialog shows what will happen and what it costs. Every
+// other way to close it does nothing.
 
 import { button, el, fill, speak, toHeading } from './dom.js';
 
-/** A word for what went wrong, and what can be done about it. */
+/** An error and what to do about it. */
 export function errorBox(error) {
   return el('div', { class: 'error', role: 'alert' }, el('p', {}, el('strong', {}, error.message)), error.hint ? el('p', {}, error.hint) : null);
 }
 
-/** For a view that has nothing to show because of it. What may pass by itself is marked, and then the frame loads the view again. */
+/** A view that could not be loaded. A passing error is marked, and then the frame loads the view again. */
 export function unloaded(error) {
   const mayPass = !error.status || error.status >= 500;
   const hint = [error.hint, mayPass && 'This page tries again by itself.'].filter(Boolean).join(' ');
@@ -16,8 +16,8 @@ export function unloaded(error) {
 }
 
 /**
- * Asks, and does it. `content` is what is shown at first, or a promise of it (then the action waits for it). `action` is called when
- * it is confirmed; what it returns is what the dialog comes to, and what it throws is shown in the dialog.
+ * Asks, and then acts. `content` is shown at first; if it is a promise, `action` waits for it. `action` is called after the
+ * user confirms. The dialog shows its result, or its error.
  */
 export function confirmed({ title, content, verb, isGrave = false, action }) {
   return new Promise((settle) => {
@@ -38,7 +38,7 @@ export function confirmed({ title, content, verb, isGrave = false, action }) {
     }, { class: isGrave ? 'grave' : 'primary' });
     const dialog = el('dialog', { 'aria-labelledby': 'dialog-title', on: { close: () => {
       dialog.remove();
-      // What it was opened from may have gone in the meantime.
+      // The element that opened the dialog may be gone.
       if (document.activeElement === document.body) toHeading();
       settle(outcome);
     } } },

@@ -1,10 +1,10 @@
-// How everything comes onto the page: as elements and as text, never as markup. Whatever a caller sent is shown, and what it
-// holds of control characters or turns of writing direction is spelt out, so that it cannot pose as something else.
+// Builds the page from elements and text, never from markup. Text from callers is shown with control characters and changes
+// of writing direction spelt out, so that it cannot pose as something else.
 
 const SVG = 'http://www.w3.org/2000/svg';
 const UNSEEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
-/** The text with everything spelt out that a reader could not see. */
+/** The text with all invisible characters spelt out. */
 export function harmless(text) {
   return String(text).replace(UNSEEN, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
@@ -27,7 +27,7 @@ function traits(node, given) {
   return node;
 }
 
-/** An element. `given` are its attributes, and under `on` what it listens to. */
+/** Creates an element. `given` are its attributes, and `on` its listeners. */
 export function el(name, given = {}, ...children) {
   return add(traits(document.createElement(name), given), children);
 }
@@ -41,7 +41,7 @@ export function fill(node, ...children) {
   return add(node, children);
 }
 
-/** Sets a text only if it is another one: what does not change is neither painted nor read aloud again. */
+/** Sets a text only if it has changed: an unchanged text is neither painted nor read aloud again. */
 export function say(node, text) {
   const plain = harmless(text);
   if (node.textContent !== plain) node.textContent = plain;
@@ -49,16 +49,16 @@ export function say(node, text) {
 
 const FOCUSABLE = 'a, button, input, summary, [tabindex]';
 
-/** Where the focus goes when the element that had it is gone: at the heading of the view, never at the top of everything. */
+/** Moves the focus to the heading of the view, for when the focused element is gone. */
 export function toHeading() {
   const heading = document.querySelector('main h1');
   heading?.setAttribute('tabindex', '-1');
   heading?.focus({ preventScroll: true });
 }
 
-/** What a person has done to a part of the page that is about to be made again: where the focus is, what is open, how far it is scrolled. */
+/** The state of a part of the page before it is built again: the focus, what is open, and the scroll position. */
 function habits(node) {
-  // Of those that do the same to other things, the next one is at the same place when this one is gone.
+  // If the focused element is gone, the next element with its action takes its place.
   const { action } = document.activeElement?.dataset ?? {};
   const alike = action ? `[data-action="${CSS.escape(action)}"]` : FOCUSABLE;
   const focus = [...node.querySelectorAll(alike)].indexOf(document.activeElement);
@@ -81,7 +81,7 @@ export function refill(node, ...children) {
   restore();
 }
 
-/** Fills a place again only when what it shows has changed, and keeps what a person has done to it. */
+/** Fills a place again only if its content has changed, and keeps what the user did to it. */
 export function place(node) {
   let shown;
   return (facts, make) => {
@@ -92,13 +92,13 @@ export function place(node) {
   };
 }
 
-/** Read aloud, and not shown: what happened because of a button. */
+/** Reads a text aloud without showing it: the result of a button. */
 export function speak(words) {
   say(document.getElementById('spoken'), words);
 }
 
-// Roles are named although the elements have them: on a narrow screen some tables are laid out as lists, and browsers then
-// forget that they are tables.
+// Roles are set although the elements imply them: on a narrow screen some tables are laid out as lists, and browsers then do
+// not treat them as tables.
 export function table(caption, heads, rows, traitsOfTable = {}) {
   const cell = (content, index) => {
     const head = heads[index];
@@ -112,7 +112,7 @@ export function table(caption, heads, rows, traitsOfTable = {}) {
     el('tbody', { role: 'rowgroup' }, rows.map((row) => el('tr', { role: 'row', ...row.traits }, (row.cells ?? row).map(cell)))));
 }
 
-/** What may be wider than the screen scrolls by itself, also with the keys. */
+/** A part that may be wider than the screen, and scrolls by itself, also with the keyboard. */
 export function scrolled(label, inner) {
   return el('div', { class: 'scrolled', role: 'group', tabindex: '0', 'aria-label': label }, inner);
 }
@@ -121,7 +121,7 @@ export function facts(pairs) {
   return el('dl', { class: 'facts' }, pairs.filter(Boolean).map(([name, value, style]) => el('div', { class: style }, el('dt', {}, name), el('dd', {}, value))));
 }
 
-/** A name that may be longer than its column: cut off there, and all of it on hover. */
+/** A name that is cut off at the width of its column, with the full text on hover. */
 export function clipped(text) {
   return el('span', { class: 'clipped', title: text }, text);
 }

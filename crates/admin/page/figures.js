@@ -1,5 +1,5 @@
-// Figures for people: counts, money, spans and moments. Moments are by the daemon's clock, whatever the browser's says, and
-// those that say how long ago something was go on ticking.
+// Figures as text: counts, money, durations and moments. Moments are by the daemon's clock, not the browser's, and ages keep
+// counting.
 
 import { el, say } from './dom.js';
 
@@ -23,16 +23,16 @@ export const countShort = (n) => (isNumber(n) ? (Math.abs(n) < 10_000 ? whole.fo
 export const rate = (n) => (isNumber(n) ? (n > 0 && n < 10 ? tenth.format(n) : countShort(n)) : NONE);
 export const share = (n) => (isNumber(n) ? percent.format(n) : NONE);
 
-/** The currency of the account, as the daemon names it. */
+/** The currency of the account, as the daemon reports it. */
 let currency = '';
 export const setCurrency = (name) => { currency = name ?? ''; };
 const named = (amount, of = currency) => (of ? `${amount}\u00a0${of}` : amount);
 
-/** To the last digit that there is. An amount that was counted in another currency keeps it. */
+/** An amount with all its digits. An amount in another currency keeps that currency. */
 export const money = (micros, of) => (isNumber(micros) ? named(exact.format(micros / 1e6), of) : NONE);
-/** Whether what an order cost was counted in another currency than the account has now. */
+/** Whether the cost of an order is in another currency than the account has now. */
 export const isForeign = (order) => Boolean(order.currency && currency && order.currency !== currency);
-/** As much of it as says something at a glance. */
+/** An amount with few digits. */
 export function moneyShort(micros) {
   if (!isNumber(micros)) return NONE;
   if (Math.abs(micros) >= 100_000e6) return named(short.format(micros / 1e6));
@@ -42,16 +42,16 @@ export function moneyShort(micros) {
 export const PRICE_NOT_KNOWN = 'price not known';
 const WHY_NOT_KNOWN = 'Callbacks say no price, and some providers never do: set [prices].';
 
-/** A sum of prices, of which so many are missing; `null`, if nothing is known of it. Shortly where there is no room for more. */
+/** A sum with `unpriced` missing prices; `null` if nothing is known of it. Short if there is little room. */
 export function priced(micros, unpriced = 0, { write = money, isShort = false } = {}) {
   if (isNumber(micros)) return unpriced > 0 ? atLeast(write(micros), { isShort }) : write(micros);
   return el('span', { class: 'unpriced', title: WHY_NOT_KNOWN }, NONE, el('span', { class: isShort ? 'unseen' : 'words' }, ` ${PRICE_NOT_KNOWN}`));
 }
 
-/** Of what may have been paid for, and may not. */
+/** The mark of a cost that is not known. */
 export const notKnown = () => el('span', { class: 'unpriced', title: 'It is not known whether the provider has taken it.' }, 'not known');
 
-/** A sum that is not the whole one. */
+/** A sum that is incomplete. */
 export function atLeast(sum, { isShort = false } = {}) {
   return el('span', { class: 'unpriced', title: WHY_NOT_KNOWN }, el('span', { class: isShort ? 'unseen' : 'words' }, 'at least '), isShort ? el('span', { 'aria-hidden': 'true' }, '≥ ') : null, sum);
 }
@@ -77,14 +77,14 @@ export function setClock(daemonMs) {
 }
 export const now = () => Date.now() + ahead;
 
-/** Which time it is that is shown: the browser's, as in GMT+2. */
+/** The time zone of displayed times: the browser's, as in GMT+2. */
 export const zone = () => new Intl.DateTimeFormat(LANGUAGE, { timeZoneName: 'short' }).formatToParts(now()).find((part) => part.type === 'timeZoneName')?.value ?? 'local';
 export const timeOfDay = (ms) => clock.format(ms);
 export const hourAndMinute = (ms) => minute.format(ms);
 export const moment = (ms) => full.format(ms);
 const isToday = (ms) => new Date(ms).toDateString() === new Date(now()).toDateString();
 
-/** A moment: the time if it was today, the day with it otherwise; all of it on hover. */
+/** A moment: only the time if it is today, otherwise with the day; in full on hover. */
 export function at(ms) {
   if (!isNumber(ms)) return NONE;
   return el('time', { datetime: new Date(ms).toISOString(), title: moment(ms) }, isToday(ms) ? clock.format(ms) : dayAndMinute.format(ms));
@@ -96,7 +96,7 @@ const since = (ms) => {
   return passed < 1000 ? 'just now' : `${span(passed < 10_000 ? Math.floor(passed / 1000) * 1000 : passed).replace('.0', '')} ago`;
 };
 
-/** How long ago it was, or how long it still takes; it goes on ticking. */
+/** How long ago a moment was, or how far ahead it is. The text keeps counting. */
 export function ago(ms) {
   if (!isNumber(ms)) return NONE;
   return el('time', { datetime: new Date(ms).toISOString(), title: moment(ms), 'data-since': String(ms) }, since(ms));
@@ -106,6 +106,6 @@ setInterval(() => {
   for (const node of document.querySelectorAll('time[data-since]')) say(node, since(Number(node.dataset.since)));
 }, 1000);
 
-/** A name of ours for people: `from_stock` is "from stock". */
+/** An internal name as words: `from_stock` is "from stock". */
 export const words = (name) => String(name).replaceAll('_', ' ');
 export const millis = (text) => Date.parse(text);

@@ -1,4 +1,4 @@
-// The dead letters: everything that needs a person, by filter and page by page, with what can be done about one, some or all.
+// The dead letters, by filter and page by page, with actions for one, several or all of them.
 
 import { ask, withQuery } from './ask.js';
 import * as bulks from './bulks.js';
@@ -9,12 +9,12 @@ import { ago, at, count, now } from './figures.js';
 import { CAUSES, REPLAYS, orderLink } from './standing.js';
 
 const PAGE = 50;
-/** So long after an action what changes is taken to be of one's own doing, and the list follows. */
+/** For this long after an action, changes count as the user's own, and the list follows them. */
 const OWN_MS = 20_000;
-/** From here on the filters stand open. */
+/** The width from which the filters are always open. */
 const WIDE = window.matchMedia('(min-width: 40.01rem)');
 
-/** A moment as a person picks it, in the local time zone, and as the daemon reads it. */
+/** A moment that the user picked in the local time zone, in the form of the API. */
 const toMoment = (local) => (local ? new Date(local).toISOString() : '');
 function toLocal(moment) {
   const ms = Date.parse(moment);
@@ -39,7 +39,7 @@ function filterForm(filter) {
   field('cause', 'Cause', cause), field('kind', 'Kind', text('kind')), field('site', 'Site', text('site')), field('tenant', 'Tenant', text('tenant')),
   field('since', 'Dead since', moment('since')), field('before', 'Dead before', moment('before')),
   el('div', { class: 'acts' }, el('button', { type: 'submit', class: 'primary' }, 'Show'), el('a', { href: '#/dead' }, 'Clear')));
-  // On a narrow screen they would fill it, so they are folded away unless one of them is in force.
+  // On a narrow screen the filters are folded, unless one of them is active.
   const folded = el('details', { class: 'folded' }, el('summary', {}, 'Filter'), form);
   const fold = () => { folded.open = WIDE.matches || Object.keys(filter).length > 0; };
   fold();
@@ -93,7 +93,7 @@ export function letters({ query }) {
     if (bulk) bulks.begun(bulk);
   }
 
-  /** The list stays as it is while rows are picked, a question is open, or refusals are shown. */
+  /** Whether the list may change: no rows are picked, no dialog is open, and no refusals are shown. */
   const isFree = () => picked.size === 0 && !document.querySelector('dialog[open]') && !list.querySelector('.refused');
   const follow = () => isFree() && load([], isFree);
 
@@ -114,13 +114,13 @@ export function letters({ query }) {
   }
 
   const whole = el('input', { type: 'checkbox', on: { change: () => {
-    // Each says by itself that it is picked, and with that this one changes as well.
+    // Each row reports that it is picked, which also changes this checkbox.
     const isWanted = whole.checked;
     for (const box of list.querySelectorAll(CAN_PICK)) if (box.checked !== isWanted) box.click();
   } } });
   const heads = [{ name: el('label', { class: 'pick-all' }, whole, el('span', { class: 'unseen' }, 'Pick all on this page')) }, ...HEADS];
 
-  /** `isWelcome` is asked once more when the answer is there, for a person may have begun with something meanwhile. */
+  /** Loads the list. `isWelcome` is called again when the response is there, because the user may have begun something. */
   async function load(refused = [], isWelcome = () => true) {
     list.setAttribute('aria-busy', 'true');
     try {
@@ -140,7 +140,7 @@ export function letters({ query }) {
   }
 
   function page({ orders, next }) {
-    // A page may be empty although more follow: each request looks at a bounded number of records.
+    // A page may be empty although more pages follow: each request reads a limited number of records.
     const nothing = next ? 'None of those looked at so far matches.' : Object.keys(filter).length || after ? 'No dead letter matches.' : 'No dead letters. Nothing waits for a person.';
     return [
       orders.length ? scrolled('Dead letters', table('Dead letters', heads, orders.map((letter) => rowOf(letter, picked, changed)), { class: 'letters' })) : el('p', { class: 'empty' }, nothing),

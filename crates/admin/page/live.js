@@ -1,14 +1,14 @@
-// What happens now: one stream of snapshots for all views, and the last hour in a ring. When the stream breaks it is opened again,
-// and until then the page shows that its figures are old. A tab in the background lets go of it.
+// The present: one stream of snapshots for all views, and the last hour in a ring buffer. A broken stream is opened again,
+// and until then the page shows that its figures are old. A tab in the background closes its stream.
 
 import { ask, events, key, request } from './ask.js';
 import { setClock, setCurrency } from './figures.js';
 import { together } from './share.js';
 
-/** The last hour at one sample each five seconds. */
+/** The last hour, with one sample every five seconds. */
 const SAMPLES_MAX = 720;
 const STEP_MS = 5000;
-/** One snapshot comes each second: after so long without any, the line is dead, whatever the system says of it. */
+/** Snapshots come each second. After this long without one, the connection counts as lost. */
 const SILENCE_MS = 6000;
 const PAUSE_MS = 500;
 const PAUSE_MAX_MS = 8000;
@@ -25,7 +25,7 @@ export const now = () => snapshot;
 export const history = () => samples;
 export const lineState = () => state;
 
-/** Calls back with each snapshot and each change of the line; returns how to stop that. */
+/** Calls `act` with each snapshot and each change of the connection. Returns a function that stops this. */
 export function watch(act) {
   watchers.add(act);
   return () => watchers.delete(act);
@@ -41,14 +41,14 @@ function turn(next) {
   tell();
 }
 
-/** A sample of the daemon's has differences over five seconds; what is plotted are rates. */
+/** A sample of the daemon has differences over five seconds. The plots show rates. */
 function pointOf(sample) {
   const point = { at: sample.at_ms, open: sample.open, dead: sample.dead, p50: sample.p50_ms, p95: sample.p95_ms };
   for (const name of RATES) point[name] = (sample[name] ?? 0) / (STEP_MS / 1000);
   return point;
 }
 
-/** Only what the daemon measured over the same span each time: the figures of a snapshot are of other spans. */
+/** Adds a sample. Only samples of equal duration are used: the figures of a snapshot have other durations. */
 function remember(sample) {
   if (!sample || sample.at_ms <= (samples.at(-1)?.at ?? 0)) return;
   samples = [...samples, pointOf(sample)].slice(-SAMPLES_MAX);
@@ -59,12 +59,12 @@ async function recall(signal) {
     const response = await ask('/v1/admin/history', { signal });
     const newest = samples.at(-1)?.at ?? 0;
     const points = response.samples.map(pointOf);
-    // What came live in the meantime is newer.
+    // Samples that came live in the meantime are newer.
     const seen = samples.filter((point) => point.at > (points.at(-1)?.at ?? 0));
     samples = [...points, ...seen].slice(-SAMPLES_MAX);
     if (newest !== samples.at(-1)?.at) tell();
   } catch {
-    // Then the plots begin now.
+    // Without the history, the plots begin now.
   }
 }
 
@@ -105,7 +105,7 @@ const pause = (ms, signal) => new Promise((resume) => {
   signal.addEventListener('abort', done, { once: true });
 });
 
-/** Listens until it is ended, and tells other tabs what was heard, and that nothing is heard any more. */
+/** Listens until it ends, and passes snapshots, and the loss of the connection, to other tabs. */
 async function hold(signal, pass) {
   let wait = PAUSE_MS;
   while (!signal.aborted) {
@@ -121,14 +121,14 @@ async function hold(signal, pass) {
     if (signal.aborted) return;
     pass({ isLost: true });
     turn('lost');
-    // Not all pages of a fleet at once, when their daemon is back.
+    // A random pause, so that not all pages of a fleet call a restarted daemon at once.
     await pause(wait * (0.75 + Math.random() / 2), signal);
     wait = Math.min(wait * 2, PAUSE_MAX_MS);
     recall(signal);
   }
 }
 
-/** Whatever another tab has heard. If it hears nothing more, it says so; if it says nothing at all, this one listens itself. */
+/** Handles a snapshot, or a lost connection, from another tab. If that tab is silent, this tab listens itself. */
 function heard({ picture, isLost }) {
   if (picture && state === 'lost') recall(ending.signal);
   if (picture) show(picture);

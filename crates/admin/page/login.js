@@ -1,4 +1,4 @@
-// The login: the operator's key, typed by a person, kept in this tab until it is closed.
+// The login: the operator types the key, which is kept in this tab until it is closed.
 
 import { ask, key } from './ask.js';
 import { errorBox } from './dialog.js';
@@ -12,7 +12,7 @@ export function login({ admit, why }) {
   async function knock(event) {
     event.preventDefault();
     const text = typed.value.trim();
-    // What cannot be sent in a header is no key.
+    // A text that cannot be sent in a header is no key.
     if (!/^[\x21-\x7e]{1,512}$/.test(text)) return fill(message, errorBox({ message: 'This is not a key.', hint: 'A key has visible ASCII characters only.' }));
     enter.disabled = true;
     fill(message);

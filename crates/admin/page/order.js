@@ -1,4 +1,4 @@
-// One order: how it stands, its timeline, every attempt with its cost, and what can be done about it.
+// One order: its state, its timeline, every attempt with its cost, and the possible actions.
 
 import { ask } from './ask.js';
 import { one } from './actions.js';
@@ -9,14 +9,14 @@ import { CAUSES, ofOrder, orderLink } from './standing.js';
 
 const NOTE_BYTES_MAX = 1000;
 const EVERY = 3;
-/** How the timeline marks an event; all others are plain. */
+/** How the timeline marks an event. All other events have no mark. */
 const EVENT_STYLES = {
   solved: 'good', claimed: 'good', webhook_delivered: 'good', served_from_stock: 'good', stocked: 'good',
   faulted: 'bad', failed: 'bad', webhook_failed: 'bad', moved_to_dead_letters: 'grave',
   in_doubt: 'slow', left_in_doubt: 'slow', gave_up: 'slow', held: 'slow', too_old: 'slow', noted: 'note',
 };
 
-/** A note as it was written: the daemon spells out the ends of its lines and its quotes, so that a log has one line of it. */
+/** Restores a note: the daemon spells out line breaks and quotes, so that a log has one line for it. */
 const SPELT = { n: '\n', r: '', t: ' ', '\\': '\\', "'": "'", '"': '"' };
 const asWritten = (what) => what.replace(/\\([nrt\\'"])/g, (_, c) => SPELT[c]);
 
@@ -31,12 +31,12 @@ function timeline(story) {
   return el('ol', { class: 'timeline' }, items);
 }
 
-/** What the provider rejected was certainly not taken; of what has only been sent that is not known. */
+/** Whether the provider took an attempt. A rejected attempt was certainly not taken; for one that was only sent, it is not known. */
 const taken = (attempt) => attempt.accepted ? 'yes' : attempt.progress === 'faulted' ? 'no' : 'not known';
 
-/** It may have been paid for, and no reply says so. */
+/** Whether an attempt may have been paid for without a reply that confirms it. */
 const isInDoubt = (attempt) => !attempt.made_for && !attempt.cost_micros && taken(attempt) === 'not known';
-/** What was refused cost nothing; what is being worked on has no cost yet; anything else without a cost has one that is not known. */
+/** The cost of an attempt. A rejected attempt cost nothing, and an open one has no cost yet. Otherwise a missing cost is unknown. */
 function costOf(attempt, currency) {
   if (isInDoubt(attempt)) return notKnown();
   const isOpen = attempt.cost_micros === null && !attempt.unpriced;
@@ -50,7 +50,7 @@ function spentOf(story) {
   return story.spent_micros ? atLeast(write(story.spent_micros)) : notKnown();
 }
 
-/** An address or a value may be as long as a page; then its beginning is enough until a person wants all of it. */
+/** Longer addresses and values are cut until the user opens them. */
 const LONG_CHARS = 120;
 function shortened(text) {
   const chars = [...String(text)];
@@ -184,7 +184,7 @@ export function order({ rest }) {
     el('p', { class: 'whole-key' }, el('code', {}, key), ' ', button('Copy', () => copy(key), { class: 'small quiet' })),
     body);
   load();
-  // What is on its way is looked at again with each snapshot, and what waits for a person now and then: another may act on it.
+  // An open order is read again with each snapshot, and a dead letter now and then: another operator may act on it.
   let seen = 0;
   const update = () => {
     seen += 1;

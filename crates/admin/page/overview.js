@@ -1,4 +1,4 @@
-// The overview: everything that moves, on one document. It is built once, and each snapshot only changes what changed.
+// The overview of the node. It is built once, and each snapshot changes only what has changed.
 
 import { release } from './actions.js';
 import { button, el, facts, fill, place, say, scrolled, table } from './dom.js';
@@ -11,7 +11,7 @@ const PHASES = [['Queued', 'm4'], ['Held', 'm3'], ['Submitting', 'm5'], ['Solvin
 const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];
 const SPARK_POINTS = 60;
 const FROM_TO = 'from placed to solved';
-/** A figure, or why there is none; what does not change is left alone. */
+/** Shows a figure, or why there is none. An unchanged figure is left alone. */
 function put(node, figure) {
   if (node.textContent !== (figure.textContent ?? figure)) fill(node, figure);
 }
@@ -73,10 +73,10 @@ function alertsStrip(list) {
     el('li', { class: alert.is_grave ? 'grave' : 'slow' }, ofAlert(alert), ' ', el('a', { href: '#/alerts' }, alert.words), ' ', el('span', { class: 'soft' }, ago(alert.raised_ms)))));
 }
 
-/** What was used and what was wasted is what was spent. */
+/** Money: what was used and what was wasted add up to what was spent. */
 function money(today) {
   const write = ({ value, unpriced }) => priced(value, unpriced, { write: moneyShort, isShort: true });
-  // Of what was used as many prices are missing as of all answers, without the wasted ones.
+  // The missing prices of used answers: those of all answers without the wasted ones.
   const unpriced = Math.max(0, today.unpriced - today.wasted_unpriced);
   const used = Math.max(0, (today.cost_micros ?? 0) - (today.wasted_micros ?? 0));
   const bought = [
@@ -131,7 +131,7 @@ export function overview() {
 
   function draw(snapshot) {
     const to = snapshot.at_ms;
-    // Each node measures what it saw solved itself; everything else is of the fleet.
+    // Each node measures the orders that it solved itself. Everything else is of all nodes.
     latency.setUnit(snapshot.nodes.length > 1 ? `${FROM_TO}, on ${snapshot.node.name} alone` : FROM_TO);
     for (const plot of plots) plot.update(live.history(), to - spanMs, to);
   }

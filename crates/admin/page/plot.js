@@ -1,24 +1,24 @@
-// Plots, made of a few SVG elements: lines and stacked areas over time, columns, and bars. Each says in a sentence what it
-// shows and has the same figures as a table; no series differs from another by its colour alone.
+// Plots of a few SVG elements: lines and stacked areas over time, columns, and bars. Each describes itself in a sentence and
+// has its figures as a table. No two series differ by colour alone.
 
 import { el, fill, say, scrolled, svg, table } from './dom.js';
 import { hourAndMinute, timeOfDay, zone } from './figures.js';
 
-/** Beside the longest of its labels, about as wide as a character of theirs is at most. */
+/** The left margin: the longest label, times the largest width of a character. */
 const LEFT_MIN = 46;
 const CHAR_WIDTH = 6.6;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 22;
-/** Neighbours that are further apart have a hole between them: nothing was measured then. */
+/** Neighbours that are further apart have a gap between them: nothing was measured then. */
 const HOLE_MS = 16_000;
 
-/** Steps of time that people count in, from a millisecond to an hour. */
+/** Usual steps of time, from a millisecond to an hour. */
 const SPANS = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600].map((s) => s * 1000)];
-/** Less than a tenth is not written. */
+/** The smallest step: less than a tenth is not written. */
 const STEP_MIN = 0.1;
 
-/** A round number that is no less, and the steps that lead to it. */
+/** The next round number that is no less than `most`, and the steps that lead to it. */
 function scale(most, isSpan) {
   if (!(most > 0)) return { top: 1, steps: [0, 1] };
   const size = 10 ** Math.floor(Math.log10(most / 3));
@@ -38,7 +38,7 @@ function timeSteps(from, to) {
 
 const round = (n) => Math.round(n * 10) / 10;
 
-/** Runs of neighbours that have a value: where nothing was measured there is no line. */
+/** Runs of neighbours with values. Without a measurement there is no line. */
 function runs(points, read) {
   const found = [[]];
   for (const point of points) {
@@ -85,7 +85,7 @@ export function overTime({ title, unit, series, format, stacked = false, isSpan 
     if (!isOut) for (const end of ['x1', 'x2']) cursor.setAttribute(end, round(x(point.at)));
   }
 
-  /** Every point that is drawn, the newest first; made again only when there is another one. */
+  /** Every plotted point, the newest first. The table is built again only when there is a new point. */
   let tabled = '';
   function tabulate() {
     const { points } = shown;
@@ -124,7 +124,7 @@ export function overTime({ title, unit, series, format, stacked = false, isSpan 
     };
     const isMeasured = points.some((point) => series.some((one) => Number.isFinite(one.read(point))));
     const { top, steps: all } = scale(Math.max(0, ...points.map(high)), isSpan);
-    // Of nothing there is no scale either.
+    // Without values there is no scale.
     const steps = isMeasured ? all : [0];
     left = Math.max(LEFT_MIN, 12 + CHAR_WIDTH * Math.max(...steps.map((step) => format(step).length)));
     const y = (value) => height - BOTTOM - (value / top) * (height - TOP - BOTTOM);
@@ -173,7 +173,7 @@ export function overTime({ title, unit, series, format, stacked = false, isSpan 
   };
 }
 
-/** One bar of several parts, each {name, value, mark}. */
+/** One bar with several parts, each {name, value, mark}. */
 export function parts(all, title) {
   const sum = all.reduce((total, part) => total + (part.value ?? 0), 0);
   let from = 0;
@@ -188,7 +188,7 @@ export function parts(all, title) {
     svg('rect', { width: 100, height: 10, class: 'empty' }), bars);
 }
 
-/** How full something is, with a mark where it should be; `more` is what is on its way. */
+/** How full something is, with a mark at the wanted level; `more` is what is on its way. */
 export function gauge({ value, more = 0, wanted, most, label }) {
   const top = Math.max(1, most ?? 0, value + more, wanted ?? 0);
   const width = (n) => round((n / top) * 100);
@@ -199,7 +199,7 @@ export function gauge({ value, more = 0, wanted, most, label }) {
     wanted === undefined ? null : svg('rect', { x: Math.min(99, width(wanted)), width: 1, height: 10, class: 'wanted' }));
 }
 
-/** Bars for named things, the largest first as they come: {name, parts: [{name, value, mark}], text}. */
+/** Bars for named things, the largest first: {name, parts: [{name, value, mark}], text}. */
 export function bars(rows, title, { hasLongNames = false } = {}) {
   const most = Math.max(0, ...rows.map((row) => row.parts.reduce((sum, part) => sum + part.value, 0)));
   return el('ul', { class: hasLongNames ? 'bars long' : 'bars', 'aria-label': title }, rows.map((row) => {
@@ -216,7 +216,7 @@ export function bars(rows, title, { hasLongNames = false } = {}) {
   }));
 }
 
-/** A line without axes, for the eye only: the figure stands beside it. Where there is no value there is no line. */
+/** A line without axes, only for the eye: the figure is beside it. Without a value there is no line. */
 export function spark() {
   const line = svg('path', { class: 'stroke m1' });
   const node = svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, line);
@@ -227,7 +227,7 @@ export function spark() {
       const most = Math.max(1e-9, ...values.filter(Number.isFinite));
       const last = Math.max(1, values.length - 1);
       const place = ({ at, value }) => `${round((at / last) * 100)},${round(22 - (value / most) * 20)}`;
-      // A single one is as long as the round end of its stroke.
+      // The line of a single point is as long as the round end of its stroke.
       line.setAttribute('d', runs(points, (point) => point.value).map((run) => `M${(run.length > 1 ? run : [run[0], run[0]]).map(place).join('L')}`).join(''));
     },
   };

@@ -1,4 +1,4 @@
-// The pools: the level of each against its size, why it has that size, what is asked of it, and what it spends.
+// The pools: the level of each against its size, why it has that size, its demand, and its spending.
 
 import { ask } from './ask.js';
 import { unloaded } from './dialog.js';
@@ -7,7 +7,7 @@ import { ago, count, millis, money, rate, share, span } from './figures.js';
 import { gauge } from './plot.js';
 import { sign } from './standing.js';
 
-/** A pool changes by a few answers a minute. */
+/** How many snapshots pass between two updates: a pool changes by a few answers a minute. */
 const EVERY = 5;
 
 function standing(pool) {
@@ -15,7 +15,7 @@ function standing(pool) {
   if (!pool.enabled) return sign('off', 'switched off');
   if (!pool.level) return sign('going', 'not looked at yet');
   const { fresh, on_their_way: coming, size, why } = pool.level;
-  // Nothing is wanted, so nothing is full. Why that is so only the daemon's words say.
+  // Nothing is wanted, so nothing is full. Only the daemon's text says why.
   if (size === 0) return sign('off', why.includes('hours') ? 'off hours' : 'holds nothing');
   if (fresh >= size) return sign('good', 'full');
   if (pool.stopped) return sign('bad', pool.spent.incomplete && pool.price !== null ? 'spending not known' : 'price not known');
@@ -23,7 +23,7 @@ function standing(pool) {
   return fresh === 0 && coming === 0 ? sign('bad', 'empty') : sign('going', 'being filled');
 }
 
-/** Refills without a known price, and what the store forgot, are not in the sum, and are not counted as 0. */
+/** The spending. Refills without a known price, and what the store forgot, are missing from the sum, and do not count as 0. */
 function spentWords({ money_micros: micros, unpriced, incomplete }) {
   if (micros === null) return 'not known';
   return unpriced > 0 || incomplete ? `at least ${money(micros)}` : money(micros);

@@ -1,4 +1,4 @@
-// Search: by id, by key or its beginning, by the key that its caller chose, by a part of the site's name, by tenant or by kind.
+// The search: by id, by key or its beginning, by idempotency key, by a part of the site's name, by tenant or by kind.
 
 import { ask, withQuery } from './ask.js';
 import { unloaded } from './dialog.js';

@@ -1,4 +1,4 @@
-// The settings in force, and where each came from. Secrets are never among them: only whether they are set.
+// The settings in force, and the origin of each. Secrets are not shown, only whether they are set.
 
 import { ask } from './ask.js';
 import { unloaded } from './dialog.js';

@@ -1,11 +1,11 @@
-// One line to the daemon for all tabs of a browser: a browser has only six connections to a place, and a line that is listened to
-// takes one of them for good. The tab with the lock listens and passes on what it receives; the others wait for the lock, and hear of
-// it in the meantime. Lock and channel bear the digest of the key, so nothing gets to a tab that is not logged in with the same.
+// One connection to the daemon for all tabs of a browser: a browser allows only six connections to a host, and a stream uses
+// one for good. The tab with the lock listens and passes on what it receives. The other tabs wait for the lock, and get
+// messages meanwhile. The names of lock and channel contain a digest of the key, so only tabs with an equal key get messages.
 
-/** After so long without a message from the tab with the lock, a tab listens for itself: the other may be stuck. */
+/** After this long without a message from the tab with the lock, a tab listens for itself: the other may hang. */
 const HOLDER_MS = 15_000;
 
-/** What the tabs with this key call their line, or nothing where a browser cannot share one. */
+/** The name of the shared connection for this key; nothing if the browser cannot share one. */
 async function nameOf(key) {
   if (!navigator.locks || !globalThis.BroadcastChannel || !globalThis.crypto?.subtle) return null;
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`quittance.live ${key}`));
@@ -13,8 +13,8 @@ async function nameOf(key) {
 }
 
 /**
- * Until `signal` ends it: either `hold(signal, tell)` listens here, and what it tells goes to the other tabs, or `heard` gets
- * what another tab says.
+ * Runs until `signal` ends it. Either `hold(signal, tell)` listens here, and `tell` sends to the other tabs, or `heard` gets
+ * the messages of another tab.
  */
 export async function together(key, signal, hold, heard) {
   const alone = (until) => hold(until, () => {});
@@ -52,7 +52,7 @@ export async function together(key, signal, hold, heard) {
   } catch (error) {
     if (isHolder) throw error;
     leaveIt();
-    // A browser that gives no lock, as some do where nothing may be kept.
+    // Some browsers give no lock if they may not store anything.
     if (!signal.aborted) await alone(signal);
   } finally {
     leaveIt();

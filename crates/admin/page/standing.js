@@ -1,4 +1,4 @@
-// How an order, a provider and an alert stand, in a sign and a word: colour is only the third way to see it.
+// The state of an order, a provider or an alert, as a sign and a word. Colour is only an addition.
 
 import { el } from './dom.js';
 import { words } from './figures.js';
@@ -24,12 +24,12 @@ export function ofAlert(alert) {
   return sign(alert.is_grave ? 'grave' : 'slow', alert.is_grave ? 'grave' : 'warning');
 }
 
-/** The words for why something waits for a person. */
+/** The words for the causes of dead letters. */
 export const CAUSES = {
   retries_spent: 'Retries spent', deadline: 'Deadline passed', in_doubt: 'In doubt', delivery: 'Not delivered', unreadable: 'Unreadable',
   store_forgot: 'Store forgot',
 };
-/** What a replay does, in short; the order's own page has the sentence. */
+/** What a replay does, in short. The order's own page has the sentence. */
 export const REPLAYS = {
   calls_webhook: 'Calls again, free', resumes: 'Resumes the paid task', waits_first: 'Waits, then may pay', may_pay_twice: 'May pay twice', pays: 'Pays', not_allowed: 'Refused: not in targets.allow',
 };

@@ -1,4 +1,4 @@
-// The usage: what was asked, paid, saved and wasted in a range of days, taken apart as one likes, as bars and as a table.
+// The usage: what was asked, paid, saved and wasted in a range of days, grouped as the user likes, as bars and as a table.
 
 import { ask, withQuery } from './ask.js';
 import { csv, download } from './csv.js';
@@ -9,16 +9,16 @@ import { bars } from './plot.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
 const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'recovered_from_doubt', 'possible_doubles', 'wasted', 'dead'];
-/** What was spent in another currency, before the account had this one. */
+/** What was spent in another currency, before the account had the present one. */
 const spentBefore = ({ currency, cost_micros: micros, unpriced }) => micros === null ? `an amount of ${currency} that is not known` : `${unpriced ? 'at least ' : ''}${money(micros, currency)}`;
-/** Each sum of money, and the line that counts the answers that are missing from it. */
+/** Each sum of money, and the counter of the answers that are missing from it. */
 const UNPRICED = { cost_micros: 'unpriced', wasted_micros: 'wasted_unpriced', saved_micros: undefined };
 const MONEY = Object.keys(UNPRICED);
 const MONEY_HEADS = { cost_micros: 'Spent', saved_micros: 'Saved', wasted_micros: 'Of that wasted' };
 const BARS_MAX = 20;
 const DAY_MS = 86_400_000;
 
-/** The usage is kept by UTC days. */
+/** The day of a moment: usage is counted by UTC days. */
 const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 const title = (name) => words(name).replace(/^./, (c) => c.toUpperCase());
 const hashOf = (query) => withQuery('#/usage', query);
@@ -43,17 +43,17 @@ function form(asked) {
 
 const nameOf = (row, by) => by.map((name) => row[name] || '(none)').join(' · ');
 
-/** A sum, with a mark where some of its answers have no price. */
+/** A sum, with a mark if some of its answers have no price. */
 const amount = (row, name, given) => priced(row[name], row[UNPRICED[name]], given);
 
-/** Days belong in their order; everything else has the most money first, and where there is none, what was asked most. */
+/** Rows of days are sorted by day. All others are sorted by money, and without money by placements. */
 function inOrder({ by, rows, all }) {
   const most = (a, b) => b.cost_micros - a.cost_micros || b.saved_micros - a.saved_micros || b.asked - a.asked;
   const days = (a, b) => (by[0] !== 'day' || a.day === b.day ? 0 : a.day < b.day ? -1 : 1);
   return by.length ? [...rows].sort((a, b) => days(a, b) || most(a, b)) : [all];
 }
 
-/** The last days if they are in the order of days, and of the last of them those with the most. */
+/** The rows that are shown: the last days if they are sorted by day, otherwise the largest. */
 function fewest(rows, by) {
   if (by[0] !== 'day' || rows.length <= BARS_MAX) return rows.slice(0, BARS_MAX);
   const last = rows.filter((row) => row.day === rows.at(-1).day);
@@ -76,7 +76,7 @@ function plot(report) {
     }), 'Bars', { hasLongNames: report.by.length > 1 }));
 }
 
-/** Money stands first: the rest is wider than most screens, and scrolls. */
+/** The table, money first: the rest is wider than most screens, and scrolls. */
 function document(report) {
   const names = report.by.map((name, n) => ({ name: title(name), isRowHead: n === 0 }));
   const heads = [...names, ...MONEY.map((name) => ({ name: MONEY_HEADS[name], number: true })), ...LINES.map((name) => ({ name: title(name), number: true }))];

@@ -1,5 +1,5 @@
-//! The audit: each attempt on record that was or may have been paid, with why it was made and who got its answer; by key, page by
-//! page.
+//! The audit: each attempt on record that was or may have been paid, why it was made, and who got its answer.
+//! Attempts are sorted by key, in pages.
 
 use crate::AppState;
 use crate::days::read_days;
@@ -25,7 +25,7 @@ use utoipa::{IntoParams, ToSchema};
 const DAYS_MAX: u64 = 1_097;
 const LIMIT: usize = 200;
 const LIMIT_MAX: usize = 1000;
-/// How many records are read at once, and how often for one request.
+/// How many records are read at once.
 const PAGE: usize = 256;
 const PAGES_MAX: usize = 16;
 
@@ -50,7 +50,7 @@ pub struct AuditQuery {
     pub limit: Option<usize>,
 }
 
-/// What it means.
+/// A parsed query of the audit.
 pub(crate) struct AuditRequest {
     from: Day,
     to: Day,
@@ -204,7 +204,8 @@ impl AppState {
         Ok(Audit { currency, entries, unreadable, next: after.map(|key| key.to_string()) })
     }
 
-    /// An answer that went to the stock is an order of its own there; while it is on record, it says who got it.
+    /// Finds who got an answer that went to the stock. It is an order of its own there, and while that is on record,
+    /// it has the recipient.
     async fn follow(&self, paid: &mut Paid) -> Result<(), StoreError> {
         let Recipient::Stock(key) = paid.recipient else { return Ok(()) };
         match self.orders.engine().read(&key).await {

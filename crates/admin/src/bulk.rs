@@ -287,7 +287,7 @@ impl AppState {
         bulks.into_iter().find(|document| document.number == number).ok_or_else(|| Code::UnknownBulk.plain())
     }
 
-    /// The estimated result; nothing is changed.
+    /// Estimates the result. Changes nothing.
     async fn dry_run(
         &self,
         action: BulkAction,

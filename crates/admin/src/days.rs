@@ -1,11 +1,11 @@
-//! The days of a request: from one to another in UTC, both included, and a limited number.
+//! The days of a request: a limited range in UTC, both ends included.
 
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::Day;
 use quittance_ports::moment::read_date;
 
-/// An absent day is today, or the nearest day that makes a valid range.
+/// Reads a range of days. An absent day is today, or the nearest day that makes a valid range.
 pub(crate) fn read_days(
     from: Option<String>,
     to: Option<String>,

@@ -1,5 +1,5 @@
-//! Dead letters: list, replay, drop, export and import. A request reads a limited number of records, and an export sends them as it
-//! reads.
+//! Dead letters: list, replay, drop, export and import. A request reads a limited number of records, and an export
+//! sends records while it reads.
 
 use crate::AppState;
 use crate::dead_letter::{
@@ -219,7 +219,7 @@ struct ExportError {
 }
 
 impl fmt::Debug for ExportedDeadLetter {
-    /// The record contains every parameter and is left out.
+    /// Leaves out the record, because it contains every parameter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ExportedDeadLetter({}, {})", self.key, self.cause)
     }

@@ -103,7 +103,7 @@ impl Found {
 }
 
 impl AnyDeadLetter {
-    /// `None` if the order is no dead letter any more.
+    /// The order as a dead letter; `None` if it is not one any more.
     pub(crate) fn of(engine: &Engine, order: &Order, prices: &Prices, now: Timestamp) -> Option<Self> {
         let letter = order.dead_letter()?;
         let note = order.timeline.entries.iter().rev().find_map(|entry| match &entry.event {
@@ -251,7 +251,7 @@ pub(crate) const fn action_name(action: BulkAction) -> &'static str {
 /// A record, or why it cannot be read.
 pub(crate) type Record = Result<Versioned, Unreadable>;
 
-/// Reads a limited number of records, page by page, in the order of their keys.
+/// Reads a limited number of records, page by page, sorted by key.
 pub(crate) struct Walk {
     pub(crate) which: Which<'static>,
     pub(crate) after: Option<Key>,

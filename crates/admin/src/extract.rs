@@ -1,4 +1,4 @@
-//! The order key in a path.
+//! Extracts the order key from a path.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};

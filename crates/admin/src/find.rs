@@ -1,4 +1,4 @@
-//! Find orders by id, by key or its beginning, by idempotency key, by site or URL of a page, or by tenant or kind.
+//! Finds orders by id, by key or its beginning, by idempotency key, by site or URL of a page, or by tenant or kind.
 
 use crate::AppState;
 use crate::dead_letter::{Found, UnreadDeadLetter, Walk, key_of};
@@ -126,7 +126,7 @@ impl AppState {
         self.find_words(request, now).await
     }
 
-    /// By idempotency key. It is not on record, but the order's key follows from it and from the tenant.
+    /// Finds orders by idempotency key. It is not on record, but the order's key follows from it and from the tenant.
     async fn find_chosen(&self, chosen: &str, now: Timestamp) -> Result<Vec<FoundOrNot>, StoreError> {
         let keys =
             self.orders.tenants().names().map(|tenant| self.orders.engine().chosen_key(tenant, chosen));
@@ -143,7 +143,7 @@ impl AppState {
         Ok(orders)
     }
 
-    /// By the beginning of the key: only these records are read.
+    /// Finds orders by the beginning of the key. Only these records are read.
     async fn find_keys(
         &self,
         prefix: &KeyPrefix,

@@ -100,7 +100,8 @@ impl Admin {
         &self.state.monitor
     }
 
-    /// Takes samples, raises and clears alerts, and posts them to the operator's webhook, until it is dropped.
+    /// Takes samples, raises and clears alerts, and posts them to the operator's webhook, until this future is
+    /// dropped.
     pub async fn run(self) {
         let AppState { orders, monitor, .. } = &self.state;
         let posting = async {

@@ -145,7 +145,7 @@ pub struct ShownStore {
 }
 
 impl ShownRates {
-    /// With two decimal places. A single reading has no rate, and an old rate is not shown.
+    /// Rates with two decimal places. A single reading has no rate, and an old rate is not shown.
     fn of(recent: &Counters, period: Duration, store_is_up: bool) -> Self {
         let is_known = store_is_up && !period.is_zero();
         let rate =

@@ -1,5 +1,5 @@
-//! The page: a few files that are part of the program, so that it works offline and needs no build. They contain no secret; the page
-//! reads all data from `/v1` with the operator's key.
+//! The page: a few files inside the program, so that it works offline and needs no build. They contain no secret; the
+//! page reads all data from `/v1` with the operator's key.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,8 @@ use quittance_gateway::PAGE_PATH;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
-/// Only our own files, nothing inline, and no text that becomes markup: browsers with trusted types refuse every way to do that.
+/// The content security policy: only our own files, nothing inline, and no text that becomes markup. Browsers with
+/// trusted types refuse every way to do that.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -59,7 +60,7 @@ const FILES: [(&str, &str, &str); 26] = files! {
     "standing.js" SCRIPT;
 };
 
-/// The digest of each file: a browser asks each time, and gets only what has changed.
+/// The digest of each file: a browser asks each time, and downloads only changed files.
 static TAGS: LazyLock<[HeaderValue; FILES.len()]> = LazyLock::new(|| {
     FILES.map(|(_, _, text)| {
         let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(Sha256::digest(text)));
@@ -74,7 +75,7 @@ fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Bytes
     response
 }
 
-/// The file at a path; `None` if there is none. At `/`, only browsers are sent to the page.
+/// The file at a path; `None` if there is none. `/` redirects browsers to the page, and no other clients.
 pub(crate) fn serve(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response<Full<Bytes>>> {
     if path == "/" && !prefers_html(headers) {
         return None;
@@ -121,7 +122,7 @@ fn add_policy(headers: &mut HeaderMap) {
     headers.extend(lines.map(|(name, value)| (name, HeaderValue::from_static(value))));
 }
 
-/// A browser names `text/html`; other clients send `*/*`.
+/// Whether the client prefers HTML. A browser names `text/html`; other clients send `*/*`.
 fn prefers_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| {
@@ -130,7 +131,7 @@ fn prefers_html(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether this line of `If-None-Match` names the tag. A proxy that has compressed a file calls it weak.
+/// Whether this line of `If-None-Match` names the tag. A proxy that compresses files marks tags as weak.
 fn names(seen: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(seen), Ok(tag)) = (seen.to_str(), tag.to_str()) else { return false };
     seen.split(',').map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!((posted.status(), line(&posted, &ALLOW)), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
     }
 
-    /// A name that a file imports and that is not served would leave the page white.
+    /// If a file imports a name that is not served, the page stays white.
     #[test]
     fn whatever_a_file_of_the_page_names_is_served() {
         let served: BTreeSet<&str> = FILES.iter().map(|(name, ..)| *name).collect();
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(named, served);
     }
 
-    /// No browser complains about a name that the API does not send: the page only shows nothing for it.
+    /// A browser does not report a name that the API never sends: the page then only shows nothing for it.
     #[test]
     fn every_event_cause_and_phase_that_the_page_names_exists() {
         let file = |name: &str| FILES.iter().find(|(file, ..)| *file == name).unwrap().2;
@@ -250,7 +251,7 @@ mod tests {
         }
     }
 
-    /// The policy refuses most of these in the browser; here it is refused before a release.
+    /// The policy refuses most of these in the browser. This test finds them before a release.
     #[test]
     fn no_file_of_the_page_makes_markup_of_text_or_calls_a_stranger() {
         let banned =

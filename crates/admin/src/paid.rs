@@ -1,5 +1,5 @@
-//! Each attempt of an order that was or may have been paid: why it was made, its state, and who got its answer. All of it is read from
-//! the order's record; a shortened timeline is reported as such.
+//! Each attempt of an order that was or may have been paid: why it was made, its state, and who got its answer. All
+//! of it comes from the order's record. A shortened timeline is reported.
 
 use quittance_lifecycle::{
     Attempt, FaultClass, Key, Money, Order, Phase, Progress, Signal, TimelineEvent, Timestamp,
@@ -10,12 +10,12 @@ use quittance_lifecycle::{
 pub(crate) enum State {
     Answered,
     Solving,
-    /// It is not known whether the provider took it.
+    /// It is not known whether the provider took the attempt.
     InDoubt,
-    /// The provider took it, and its answer is no longer awaited.
+    /// The provider took the attempt, and the order does not wait for its answer any more.
     GivenUp,
     Faulted,
-    /// The order continues without it, and it is still polled.
+    /// The order continues without the attempt, which is still polled.
     Trailing,
 }
 
@@ -31,7 +31,7 @@ impl State {
         }
     }
 
-    /// `None` if the provider certainly did not take it: it was not paid.
+    /// The state of an attempt; `None` if the provider certainly did not take it, so it was not paid.
     fn of(attempt: &Attempt) -> Option<Self> {
         Some(match (&attempt.progress, attempt.accepted) {
             (Progress::Answered | Progress::Surplus { .. }, _) => Self::Answered,
@@ -48,18 +48,18 @@ impl State {
 pub(crate) const EXPIRED: &str = "the answer expired before it was collected, and is wasted";
 const UNCOLLECTED: &str = "no caller has been given it yet";
 
-/// Who got the answer.
+/// The recipient of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recipient {
-    /// The caller that placed the order, and those that joined it.
+    /// The caller that placed the order, and callers that joined it.
     Caller,
-    /// Another order, from the stock.
+    /// Another order, which took the answer from stock.
     Taker(Key),
-    /// It is in the stock.
+    /// The answer is in stock.
     StockPlace,
-    /// It went to the stock as an order of its own.
+    /// The answer went to the stock as an order of its own.
     Stock(Key),
-    /// No one, and why.
+    /// No order got the answer. Holds the reason.
     None(&'static str),
 }
 
@@ -79,21 +79,21 @@ impl Recipient {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Paid {
     pub(crate) attempt: u32,
-    /// The provider's id, if it is known.
+    /// The provider's id of the task, if it is known.
     pub(crate) task: Option<String>,
     pub(crate) sent: Timestamp,
     pub(crate) why: String,
     pub(crate) state: State,
-    /// Cost; `None` if it is not known, or not yet.
+    /// The cost; `None` if it is not known, or not yet.
     pub(crate) cost: Option<Money>,
-    /// It was charged, or may have been, and the price is not known.
+    /// Whether the attempt was or may have been charged at an unknown price.
     pub(crate) is_unpriced: bool,
     pub(crate) recipient: Recipient,
-    /// An earlier attempt of the same order may have been paid for, too.
+    /// Whether an earlier attempt of the order may have been paid, too.
     pub(crate) is_possible_double: bool,
 }
 
-/// The paid attempts of an order. An answer from the stock was paid by another order.
+/// The paid attempts of an order, without an answer from stock, which another order paid.
 pub(crate) fn paid(order: &Order) -> Vec<Paid> {
     if is_surplus(order) {
         return Vec::new();
@@ -117,7 +117,7 @@ pub(crate) fn paid(order: &Order) -> Vec<Paid> {
     own().filter_map(seen).collect()
 }
 
-/// An answer that stands in the stock as an order of its own.
+/// Whether the order is an answer that was put into the stock as an order of its own.
 fn is_surplus(order: &Order) -> bool {
     matches!(order.timeline.entries.first().map(|entry| &entry.event), Some(TimelineEvent::Stocked { .. }))
 }
@@ -126,7 +126,7 @@ fn events(order: &Order) -> impl DoubleEndedIterator<Item = &TimelineEvent> + Cl
     order.timeline.entries.iter().map(|entry| &entry.event)
 }
 
-/// The last event before the submit that asked for one.
+/// The reason for a submit: the last event before it that demanded one.
 fn why(order: &Order, number: u32) -> String {
     let is_it =
         |event: &&TimelineEvent| matches!(event, TimelineEvent::Submitted { attempt } if *attempt == number);
@@ -225,14 +225,14 @@ fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
     last.unwrap_or(Recipient::None("not known: the middle of a long timeline is left out"))
 }
 
-/// Whether a claimed answer expired before it reached a caller. Webhook calls may follow that event; they carry no answer.
+/// Whether a claimed answer expired before it reached a caller. Later webhook calls carry no answer.
 pub(crate) fn has_expired_untaken(order: &Order) -> bool {
     let is_claim = |event: &&TimelineEvent| matches!(event, TimelineEvent::Claimed);
     let mut after_the_claim = events(order).rev().take_while(|event| !is_claim(event));
     after_the_claim.any(|event| matches!(event, TimelineEvent::Expired))
 }
 
-/// Who got an answer of an earlier life of the order.
+/// The recipient of an answer from an earlier life of the order.
 fn of_a_life_that_is_over(order: &Order, number: u32) -> Recipient {
     let is_it =
         |event: &&TimelineEvent| matches!(event, TimelineEvent::Solved { attempt, .. } if *attempt == number);

@@ -15,11 +15,11 @@ use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder,
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Every node reads all pools all the time, so they must be small.
+/// The most bytes of a pool's parameters. Every node reads all pools all the time, so they must be small.
 const PARAMS_BYTES_MAX: usize = 16 * 1024;
 const HOURS_MAX: usize = 16;
 const HOURS_PATTERN: &str = "^[0-9]{1,2}:[0-9]{2}-[0-9]{1,2}:[0-9]{2}$";
-/// In units of the provider's currency; its millionths are still exact in a float.
+/// The largest budget, in units of the provider's currency. Its millionths are still exact in a float.
 const BUDGET_MAX: u64 = 1_000_000_000;
 const BUDGET_PATTERN: &str = r"^[0-9]{1,9}(\.[0-9]{1,6})?$";
 const SERVICE_LEVELS: std::ops::RangeInclusive<f64> = 0.001..=0.999;
@@ -69,7 +69,7 @@ pub(crate) fn change_pool(body: JsonBody, before: &PoolSpec) -> Result<PoolSpec,
     Ok(spec)
 }
 
-/// The body that sets this pool; parameters that are bytes have no place in it.
+/// The body that sets this pool, without parameters that are bytes.
 fn body_of(spec: &PoolSpec) -> Map<String, Value> {
     let text = |(name, value): (&String, &Param)| match value {
         Param::Text(text) => Some((name.clone(), Value::from(text.as_str()))),
@@ -194,7 +194,7 @@ fn permille(share: &Value) -> Option<u32> {
     Some((share * 1000.0).round() as u32)
 }
 
-/// To JSON, 5 and 5.0 are the same number.
+/// Reads a whole number. In JSON, 5 and 5.0 are equal.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within its bounds")]
 fn whole(size: &Value) -> Option<u32> {
     let size = size.as_f64().filter(|size| size.fract() == 0.0)?;

@@ -1,4 +1,4 @@
-//! The pools: each with its demand, the size that follows from it and why, and its spending.
+//! The pools: each with its demand, its size and the reason for it, and its spending.
 
 use crate::AppState;
 use crate::pool_request::{NewPool, change_pool, read_pool};
@@ -367,7 +367,7 @@ impl AppState {
         Ok(json(StatusCode::OK, &ShownPool::of(&pool, now)))
     }
 
-    /// Refuses a pool for a tenant that may not place its orders: no one could use its answers.
+    /// Refuses a pool for a tenant that may not place its orders: its answers could never be used.
     fn check_tenant(&self, spec: &PoolSpec, now: Timestamp) -> Result<(), Refused> {
         let tenant = self.orders.tenants().named(&spec.tenant);
         let tenant = tenant.ok_or_else(|| Refused::bad("tenant", "There is no tenant of this name."))?;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
-/// Clocks of two nodes may differ by this.
+/// The most by which the clocks of two nodes may differ.
 const SKEW: Duration = Duration::from_secs(5);
 
 problems!(OutcomeProblems: Unauthorized, Forbidden, UnknownBulk, NeedsAPerson, Unreadable, BadParams, StoreUnavailable);
@@ -125,7 +125,8 @@ impl ReplayOutcome {
     }
 }
 
-/// Whether the bulk action may have selected the order. The former cause of the dead letter is not on record.
+/// Whether the bulk action may have selected the order. The record no longer contains the earlier cause of the dead
+/// letter.
 fn is_of(document: &BulkDocument, order: &Order) -> bool {
     let DeadLetterFilter { kind, site, tenant, .. } = &document.filter;
     let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);

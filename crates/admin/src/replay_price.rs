@@ -1,4 +1,4 @@
-//! What a replay may cost: from recent prices of the same kind, else from the price on record.
+//! The possible cost of a replay: from recent prices of its kind, or else from the price on record.
 
 use crate::AppState;
 use quittance_lifecycle::{Money, Order, is_in_another_currency};
@@ -15,7 +15,8 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Cost of a replay that pays; `None` if no price is known in the order's currency. It is at least the price of the price list.
+    /// The cost of a replay that pays; `None` if no price is known in the order's currency. It is at least the price
+    /// of the price list.
     pub(crate) fn of(&self, order: &Order) -> Option<Money> {
         let terms = &order.terms;
         if is_in_another_currency(&terms.account, &self.currency) {

@@ -1,5 +1,5 @@
-//! The usage of the stock: how many orders it served, how old its answers were, what expired, and how long the answers of each site
-//! are trusted.
+//! The usage of the stock: how many orders it served, how old its answers were, how many expired, and how long the
+//! answers of each site are trusted.
 
 use crate::AppState;
 use crate::days::read_days;

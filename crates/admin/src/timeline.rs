@@ -1,5 +1,5 @@
-//! The timeline of an order: every event with its moment, its fault and the provider's reply, every attempt with its cost, and what a
-//! replay would do. Passwords and cookies are left out.
+//! The timeline of an order: every event with its moment, its fault and the provider's reply, every attempt with its
+//! cost, and the effect of a replay. Passwords and cookies are left out.
 
 use crate::AppState;
 use crate::dead_letter::Found;
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// A longer parameter is cut.
+/// The most characters of a parameter. A longer one is cut.
 const PARAM_CHARS_MAX: usize = 2000;
 
 problems!(TimelineProblems: Unauthorized, Forbidden, UnknownOrder, Unreadable, StoreUnavailable);
@@ -223,7 +223,7 @@ impl OrderTimeline {
     }
 }
 
-/// What a replay would do. If it is not allowed, the reason and what to do.
+/// What a replay would do, as a sentence. If a replay is not allowed, the reason and what to do.
 fn replay_words(engine: &Engine, order: &Order, replay: OnReplay) -> String {
     match (replay, engine.check_target(order)) {
         (OnReplay::NotAllowed, Err(why)) => format!("is refused: {why}"),
@@ -232,7 +232,7 @@ fn replay_words(engine: &Engine, order: &Order, replay: OnReplay) -> String {
 }
 
 impl AttemptView {
-    /// An attempt without an answer has no task any more; the timeline has it.
+    /// The view of an attempt. An attempt without an answer has no task any more, but the timeline has it.
     fn of(order: &Order, attempt: &Attempt) -> Self {
         Self {
             number: attempt.number,
@@ -324,7 +324,7 @@ const fn named(event: &TimelineEvent) -> (&'static str, Option<u32>) {
     }
 }
 
-/// For the operator, an unreadable record is a problem that says what is wrong with it.
+/// The error for the operator: for an unreadable record, what is wrong with it.
 pub(crate) fn operator_error(error: &StoreError) -> Refused {
     match error {
         StoreError::Corrupt { .. } => Code::Unreadable.because(error.to_string()),

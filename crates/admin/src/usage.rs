@@ -1,4 +1,4 @@
-//! The usage: what was asked, paid and saved on these days, in all and grouped.
+//! The usage: what was asked, paid and saved on some days, in total and grouped.
 
 use crate::AppState;
 use crate::days::read_days;
@@ -86,7 +86,7 @@ pub struct ReportQuery {
     pub by: Option<String>,
 }
 
-/// What it means.
+/// A parsed query of a usage report.
 pub(crate) struct UsageRequest {
     from: Day,
     to: Day,

@@ -1,5 +1,5 @@
-//! Sums of the usage by name: every counter, and the amounts that follow from them. The names are those of the counters, so none can be
-//! missing.
+//! Sums of the usage by name: every counter, and the amounts that follow from them. The names are those of the
+//! counters, so none is missing.
 
 use quittance_gateway::v1::decimal;
 use quittance_lifecycle::{Counters, Money, PriceSum};

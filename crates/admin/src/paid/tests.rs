@@ -1,4 +1,4 @@
-//! Lives step by step, and what the audit reads from them.
+//! Tests of the audit: single lives, step by step, and what the audit reads from them.
 
 use super::*;
 use quittance_lifecycle::{
@@ -50,12 +50,12 @@ fn answered(attempt: u32) -> Event {
     Event::CalledBack { attempt, task: None, word: CallbackResult::Answered(delivery), receipt: None }
 }
 
-/// The answer reaches its caller.
+/// The event of an answer that reaches its caller.
 fn collected(order: &Order) -> Event {
     Event::Claimed { by: order.key, min_life: Duration::ZERO }
 }
 
-/// What the audit has of each attempt: its number, its task, why, what became of it, and who got it.
+/// What the audit reports about each attempt: its number, its task, why it was made, its outcome, and who got it.
 fn audited(order: &Order) -> Vec<(u32, Option<String>, String, &'static str, String)> {
     let row = |paid: Paid| {
         (paid.attempt, paid.task, paid.why, paid.state.name(), paid.recipient.words(&order.terms.tenant))
@@ -220,7 +220,7 @@ fn tried(outcome: DeliveryOutcome) -> Event {
     Event::WebhookTried { webhook: 1, outcome }
 }
 
-/// Solved at 9 s, with a webhook whose first call has begun.
+/// An order that was solved at 9 s, with a webhook whose first call has begun.
 fn solved_with_webhook(reuse: Reuse) -> Order {
     let webhook = Event::WebhookAdded { url: "http://127.0.0.1:9/hook".to_owned(), dialect: "v1".to_owned() };
     live(placed(reuse), &[(0, webhook), (0, WAKE), (1, accepted(1)), (9, answered(1)), (9, WAKE)])

@@ -23,7 +23,7 @@ async fn alerts(fixture: &Fixture) -> Vec<Value> {
     alerts["alerts"].as_array().unwrap().clone()
 }
 
-/// Looks until there is an alert of which this is true, letting time pass.
+/// Waits, while time passes, until there is an alert of which this is true.
 async fn until(fixture: &Fixture, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually("such an alert", async || {
         let found = alerts(fixture).await.into_iter().find(&is_so);

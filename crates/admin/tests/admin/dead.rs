@@ -7,7 +7,7 @@ use super::talk::{Answered, Ask};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Markup, a terminal escape, a line break, and what turns writing around.
+/// Hostile text: markup, a terminal escape, a line break, and a change of writing direction.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\u{1b}[2J\r\n\u{202e}=1+1";
 
 async fn get(fixture: &Fixture, path: &str) -> Value {
@@ -18,7 +18,7 @@ async fn post(fixture: &Fixture, path: &str, body: &Value) -> Answered {
     fixture.ask(Ask::post(path, body).key(ADMIN)).await
 }
 
-/// An order of this caller's that can only die; its key.
+/// Places an order of this caller that becomes a dead letter. Returns its key.
 async fn dies(fixture: &Fixture, caller: &str, sitekey: &str, page: &str, more: Value) -> String {
     let mut params = json!({ "sitekey": sitekey, "pageurl": page });
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -221,7 +221,7 @@ async fn an_export_that_breaks_off_says_so() {
     assert!(last["error"].as_str().unwrap().contains("the export is not complete"));
 }
 
-/// Lets time pass until the work has ended.
+/// Waits, while time passes, until the work has ended.
 async fn ended(fixture: &Fixture, bulk: &Value) -> Value {
     loop {
         let now = get(fixture, &format!("/v1/admin/dead/bulk/{}", bulk["number"])).await;
@@ -392,7 +392,7 @@ async fn a_record_that_cannot_be_read_is_shown_as_one() {
     assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(1), &json!(1)));
 }
 
-/// Places the order of `dies` once more.
+/// Places the order of `dies` again.
 async fn place_again(fixture: &Fixture, sitekey: &str) -> Answered {
     let params = json!({ "sitekey": sitekey, "pageurl": "https://shop.example.com/" });
     fixture

@@ -13,7 +13,7 @@ async fn now(fixture: &Fixture) -> Value {
     fixture.ask(Ask::get("/v1/admin/now").key(ADMIN)).await.order(200)
 }
 
-/// Reads snapshots until one is as it should be.
+/// Reads snapshots until one is as expected.
 async fn until(fixture: &Fixture, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually("the picture is as it should be", async || {
         let picture = now(fixture).await;
@@ -118,7 +118,7 @@ async fn a_store_that_is_away_is_reported_and_hides_nothing_that_was_known() {
     until(&fixture, |picture| picture["store"]["is_up"] == true).await;
 }
 
-/// As on a full disk: what is there can be read, and nothing can be written. The picture says what `/readyz` says.
+/// The store of a full disk can be read and not written. The snapshot must agree with `/readyz`.
 #[tokio::test]
 async fn a_store_that_took_no_order_a_moment_ago_is_not_up() {
     let fixture = Fixture::new().await;
@@ -148,7 +148,7 @@ async fn streams_end_when_the_node_does() {
     while live.next().await.is_some() {}
 }
 
-/// An order is on record, so no connection has to be held for it: the next process has the answer.
+/// An order is on record, so no connection must be held for it: the next process has the answer.
 #[tokio::test]
 async fn callers_that_wait_are_asked_to_come_again_when_the_node_ends() {
     let fixture = Fixture::new().await;
@@ -162,8 +162,7 @@ async fn callers_that_wait_are_asked_to_come_again_when_the_node_ends() {
     assert_eq!(answered.header("location"), Some(path_of(&placed).as_str()));
 }
 
-/// Also a caller that has placed before and waits for the end of its order by reading it. One that does not wait is shown how the order
-/// stands, as ever.
+/// A caller may also wait by reading its order. A caller that does not wait gets the state of its order as usual.
 #[tokio::test]
 async fn callers_that_wait_by_reading_are_asked_to_come_again_when_the_node_ends() {
     let fixture = Fixture::new().await;

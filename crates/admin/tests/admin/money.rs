@@ -1,5 +1,5 @@
-//! What is not known is not zero: an answer without a price has no cost, and a sum that only lacks prices is not known, wherever
-//! money is shown.
+//! Unknown is not zero: an answer without a price has no cost. A sum of which only unknown prices are missing is not
+//! known either, wherever money is shown.
 
 use super::fixture::{ADMIN, ANNA, Fixture, exclusive, path_of};
 use super::talk::Ask;
@@ -13,7 +13,7 @@ async fn operator(fixture: &Fixture, path: &str) -> Value {
     fixture.ask(Ask::get(path).key(ADMIN)).await.order(200)
 }
 
-/// Asks until the response is as it should be, and lets a little time pass between.
+/// Repeats a request, while time passes, until the response is as expected.
 async fn until(fixture: &Fixture, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually(path, async || {
         fixture.pass(Duration::from_millis(50));
@@ -22,14 +22,14 @@ async fn until(fixture: &Fixture, path: &str, is_so: impl Fn(&Value) -> bool) ->
     .await
 }
 
-/// Buys an answer that comes by callback, which says no price.
+/// Buys an answer that comes by callback, which contains no price.
 async fn buy_unpriced(fixture: &Fixture, sitekey: &str) -> String {
     let placed = fixture.ask(Ask::post("/v1/orders", &exclusive(sitekey)).key(ANNA)).await.order(202);
     fixture.call_back(sitekey, "unpriced-token").await;
     path_of(&placed)
 }
 
-/// Lets its answer expire before its caller comes.
+/// Lets an answer expire before its caller fetches it.
 async fn waste(fixture: &Fixture, paths: &[&str]) {
     fixture.pass(Duration::from_secs(3600));
     for path in paths {
@@ -137,7 +137,7 @@ async fn what_has_joined_an_answer_without_a_price_saved_an_amount_that_is_not_k
     assert!(usage["all"]["saved_micros"].is_null() && usage["all"]["saved"].is_null(), "{usage}");
 }
 
-/// It may have been charged: 0 would be a guess, in every place.
+/// The task may have been charged, so 0 would be a guess everywhere.
 #[tokio::test]
 async fn what_was_taken_and_never_answered_has_a_cost_that_is_not_known() {
     let fixture = Fixture::new().await;
@@ -158,7 +158,7 @@ async fn what_was_taken_and_never_answered_has_a_cost_that_is_not_known() {
     assert_eq!(history["currency"], "USD", "{history}");
 }
 
-/// What an order without an answer shows, in the order itself: its cost, in millionths, and how many prices are missing.
+/// The cost of an order without an answer, in its own view: in millionths, with the number of missing prices.
 async fn cost_of(fixture: &Fixture, path: &str, status: &str) -> (Value, Value) {
     let order = fixture.get(path).await.order(200);
     assert_eq!((&order["status"], &order["currency"]), (&json!(status), &json!("USD")), "{order}");
@@ -171,7 +171,7 @@ async fn placed(fixture: &Fixture, sitekey: &str) -> String {
     path_of(&fixture.ask(Ask::post("/v1/orders", &exclusive(sitekey)).key(ANNA)).await.json())
 }
 
-/// An answer that expired before its caller came was paid for.
+/// An answer that expired before its caller fetched it was paid for.
 #[tokio::test]
 async fn an_order_whose_answer_expired_shows_what_is_known_of_its_cost() {
     let fixture = Fixture::new().await;
@@ -188,7 +188,8 @@ async fn an_order_whose_answer_expired_shows_what_is_known_of_its_cost() {
     assert_eq!(cost_of(&fixture, &unpriced, "expired").await, (Value::Null, json!(1)));
 }
 
-/// Rejected at the submit: nothing was charged, and that is known. Taken and never answered: it may have been charged.
+/// A task that was rejected at the submit was not charged, and that is known. A task that was taken and never
+/// answered may have been charged.
 #[tokio::test]
 async fn an_order_that_came_to_no_answer_shows_what_is_known_of_its_cost() {
     let fixture = Fixture::new().await;
@@ -206,7 +207,7 @@ async fn an_order_that_came_to_no_answer_shows_what_is_known_of_its_cost() {
     assert!(timeline["spent_micros"].is_null() && timeline["unpriced"] == 1, "{timeline}");
 }
 
-/// The account is in another currency now. What was counted before keeps the one that it was counted in, in every place.
+/// The account is in another currency now. Older amounts keep their own currency everywhere.
 #[tokio::test]
 async fn what_was_counted_in_another_currency_is_never_relabelled() {
     let fixture = Fixture::new().await;

@@ -1,4 +1,4 @@
-//! What only the operator's key may do.
+//! Requests that need the operator's key.
 
 use super::fixture::{ADMIN, ANNA, Fixture, order, path_of};
 use super::talk::Ask;

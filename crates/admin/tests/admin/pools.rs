@@ -1,5 +1,5 @@
-//! Pools as the operator sets them up, sees them and takes them away; and that no tenant sees what they buy before it has
-//! taken it.
+//! Pools: how the operator sets, reads and removes them, and that no tenant sees what a pool buys before it has taken
+//! it.
 
 use super::apis::{Api, Placing};
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, exclusive, order, path_of};
@@ -21,7 +21,7 @@ async fn put(fixture: &Fixture, name: &str, pool: &Value) -> Answered {
     fixture.ask(Ask::put(format!("/v1/pools/{name}"), pool).key(ADMIN)).await
 }
 
-/// Lets time pass until the pool shows this many on its stock.
+/// Waits, while time passes, until the pool shows this many answers in stock.
 async fn until_fresh(fixture: &Fixture, name: &str, fresh: u64) -> Value {
     for _ in 0..2_000 {
         let pool = fixture.ask(Ask::get(format!("/v1/pools/{name}")).key(ADMIN)).await.order(200);
@@ -307,7 +307,7 @@ async fn a_caller_that_took_less_life_than_the_pool_wants_gets_it_also_when_it_l
     assert_eq!((&again["status"], &again["answer"]), (&json!("solved"), &taken["answer"]));
 }
 
-/// That an answer reached its caller is written down a moment later.
+/// Waits until it is written that an answer reached its caller, which happens a moment later.
 async fn until_one_has_left(fixture: &Fixture) {
     for _ in 0..2_000 {
         let listed = fixture.engine.list(quittance_ports::Which::ALL, None, 10).await.unwrap();

@@ -1,4 +1,4 @@
-//! The types of responses read what the API sends, so that a client can use them.
+//! The types of responses can read what the API sends, so that a client can use them.
 
 use super::fixture::{ADMIN, Fixture, path_of};
 use super::talk::Ask;

@@ -1,4 +1,5 @@
-//! The stock as callers see it: where an answer came from, how to do without it, what became of it, and what the usage says.
+//! The stock as callers see it: where an answer came from, how to refuse one from stock, what happened to it, and
+//! what the usage shows.
 
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, exclusive, keyed, order, path_of};
 use super::talk::Ask;
@@ -15,7 +16,7 @@ fn task(key: &str, nocache: bool) -> Value {
     } })
 }
 
-/// The lines of the usage, once the worker has written what it counted.
+/// The rows of the usage, after the worker has written its counters.
 async fn usage_until(fixture: &Fixture, is_there: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..2_000 {
         let report = fixture.ask(Ask::get("/v1/stock").key(ADMIN)).await.order(200);

@@ -11,7 +11,7 @@ async fn operator(fixture: &Fixture, path: &str) -> Value {
     fixture.ask(Ask::get(path).key(ADMIN)).await.order(200)
 }
 
-/// The report, once the worker has written what it counted.
+/// The report, after the worker has written its counters.
 async fn report_until(fixture: &Fixture, path: &str, is_there: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..2_000 {
         let report = operator(fixture, path).await;
@@ -24,7 +24,7 @@ async fn report_until(fixture: &Fixture, path: &str, is_there: impl Fn(&Value) -
     panic!("{}", operator(fixture, path).await)
 }
 
-/// Bert's order is bought, anna's is joined and given out again.
+/// A day on which Bert buys an answer, and Anna buys one that later orders join and get again.
 async fn a_busy_day() -> Fixture {
     let fixture = Fixture::new().await;
     let bought = Ask::post("/v1/orders", &order("hold-b")).key(BERT);
