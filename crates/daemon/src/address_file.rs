@@ -1,5 +1,5 @@
-//! The file with the daemon's address, in the store's folder. It names the process, so that the file of a daemon that was killed is
-//! not believed.
+//! The file with the daemon's address, in the store's folder. It names the process, so that the file of a killed
+//! daemon is ignored.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "daemon.at";
-/// A number and an address.
+/// The most bytes of the file: a number and an address.
 const BYTES_MAX: u64 = 128;
 
 /// The file of one store.
 #[derive(Debug)]
 pub struct AddressFile {
     path: PathBuf,
-    /// Locked while the process that wrote it runs.
+    /// The file, locked while the process that wrote it runs.
     written: Option<File>,
 }
 
@@ -24,8 +24,8 @@ impl AddressFile {
         Self { path: dir.join(NAME), written: None }
     }
 
-    /// Written whole under another name first: half an address would be believed. Nothing is lost if it does not
-    /// outlive a power cut, because the process does not either.
+    /// Writes the address. The file is first written in full under another name, because half an address would be
+    /// believed. It need not survive a power cut, because the process does not either.
     pub fn write(&mut self, at: SocketAddr) -> io::Result<()> {
         let draft = self.path.with_extension("new");
         let mut options = std::fs::OpenOptions::new();
@@ -40,15 +40,15 @@ impl AddressFile {
         Ok(())
     }
 
-    /// Where this process listens, if it is a daemon.
+    /// The address of this process, if it is a daemon.
     #[must_use]
     pub fn read(&self, pid: u32) -> Option<SocketAddr> {
         let (process, address) = parse(File::open(&self.path).ok()?)?;
         (process == pid).then_some(address)
     }
 
-    /// The address, if the process that wrote it still runs. The store's own lock is not touched, so this never keeps a process from
-    /// opening the store.
+    /// The address, if the process that wrote it still runs. This does not touch the store's own lock, so it never
+    /// keeps a process from opening the store.
     #[must_use]
     pub fn read_if_held(&self) -> Option<SocketAddr> {
         let file = File::open(&self.path).ok()?;
@@ -56,7 +56,7 @@ impl AddressFile {
         is_held.then(|| parse(file))?.map(|(_, address)| address)
     }
 
-    /// An error is ignored: without its process, the file is not believed.
+    /// Removes the file. An error is ignored: without its process, the file is ignored, too.
     pub fn take_away(&self) {
         _ = std::fs::remove_file(&self.path);
     }

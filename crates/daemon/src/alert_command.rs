@@ -1,5 +1,5 @@
-//! Runs the operator's program for each alert that this node raises or clears: one at a time, never through a shell, with the alert
-//! on its standard input and in its environment, and not for ever.
+//! Runs the operator's program for each alert that this node raises or clears. Runs are one at a time, without a
+//! shell, and limited in time. The alert is on the program's standard input and in its environment.
 
 use quittance_config::{Config, secret_variables};
 use quittance_gateway::harmless;

@@ -1,5 +1,5 @@
-//! How many files and connections this process may have open. Every connection is one, and the usual limit is far below
-//! what we can serve.
+//! How many files and connections this process may have open. Every connection counts as a file, and the usual limit
+//! is far below what we can serve.
 
 /// How many files this process may open: the limit now, and the highest that it may set. `None` is no limit.
 #[cfg(unix)]
@@ -18,8 +18,8 @@ pub const fn descriptors() -> (Option<u64>, Option<u64>) {
 /// File handles that are kept back from connections, for the store, the provider and webhooks.
 const KEPT_BACK: u64 = 1024;
 
-/// How many connections there can be, of so many that are wanted, where so many files may be open: where those are few, half of
-/// them are kept back.
+/// How many of the wanted connections are possible with this limit of files. If the limit is low, half of the files
+/// are kept back.
 #[must_use]
 pub fn connections(wanted: usize, files: Option<u64>) -> usize {
     let Some(files) = files else { return wanted };
@@ -27,7 +27,7 @@ pub fn connections(wanted: usize, files: Option<u64>) -> usize {
     wanted.min(usize::try_from(most).unwrap_or(usize::MAX)).max(1)
 }
 
-/// Takes as many as the system lets us, and says how many of the wanted connections there can be.
+/// Raises the limit as far as the system allows. Returns how many of the wanted connections are possible.
 #[must_use]
 pub fn raise(wanted: usize) -> usize {
     let (current, maximum) = descriptors();

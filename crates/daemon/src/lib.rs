@@ -1,5 +1,6 @@
-//! What a daemon needs of its machine: sockets, its own or those of systemd, a certificate, the limit of open files, the operator's
-//! program for alerts, and the lines of the log that a person looks for. The only crate that may open a daemon's sockets.
+//! What a daemon needs from its machine: sockets (its own or those of systemd), a certificate, and the limit of open
+//! files. Also the operator's program for alerts, and the log lines for operators. The only crate that may open a
+//! daemon's sockets.
 #![forbid(unsafe_code)]
 
 mod address_file;

@@ -1,5 +1,5 @@
-//! What a person on call wants to find in the log: that the provider or the store fails, and that it is well again;
-//! that an order, or a call to a caller, needs a person. One line for each change, not for each order that it hurts.
+//! Log lines for operators: that the provider or the store fails or works again, or that an order or a webhook needs
+//! an operator. There is one line for each change, not for each affected order.
 
 use quittance::lifecycle::{FaultClass, Key, Order, Signal, TimelineEvent};
 use quittance_gateway::Gateway;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
-/// How often is looked for what no order shows.
+/// How often changes are read that no order shows.
 const LOOK: Duration = Duration::from_secs(1);
 /// For how long after a failure the store counts as failing.
 const STORE_FAILING: Duration = Duration::from_secs(5);
 
-/// How long a reason stands in the log before another one may follow: two may take turns.
+/// How long a reason stays in the log before another one may follow, because two may alternate.
 const WHY_SPAN: Duration = Duration::from_secs(5);
 
-/// How many orders are remembered of which something was logged.
+/// How many logged orders are remembered.
 const LOGGED_MAX: usize = 256;
 
 #[derive(Default)]
@@ -24,12 +24,12 @@ struct Known {
     is_paused: bool,
     store: KnownStore,
     failure: Option<ProviderFailure>,
-    /// How long the timelines were of which something was logged lately, the latest first.
+    /// The orders that were logged lately, with the length of their timelines, the latest first.
     logged: VecDeque<(Key, usize)>,
 }
 
-/// What was last logged of the provider. Where every other submit fails it keeps failing: it is well again when it has
-/// been for a time.
+/// What was last logged about the provider. While every other submit fails, it counts as failing: it works again only
+/// after some time without failures.
 struct ProviderFailure {
     class: Signal,
     logged: Instant,
@@ -37,7 +37,7 @@ struct ProviderFailure {
     has_worked_since: bool,
 }
 
-/// What was last logged of the store, and when.
+/// What was last logged about the store, and when.
 #[derive(Default)]
 struct KnownStore {
     away: Option<(String, Instant)>,
@@ -50,7 +50,7 @@ enum StoreNews {
 }
 
 impl KnownStore {
-    /// What is worth a line, if `failure` is what ails it now.
+    /// The log line for the present state, if it is new; `failure` is the present error.
     fn news(&mut self, failure: Option<String>, now: Instant) -> Option<StoreNews> {
         let Some(why) = failure else { return self.away.take().map(|_| StoreNews::Well) };
         if let Some((logged, at)) = &self.away
@@ -63,7 +63,7 @@ impl KnownStore {
     }
 }
 
-/// Logs what a person looks for, for as long as the daemon runs.
+/// Logs changes for operators, as long as the daemon runs.
 pub async fn log_changes(gateway: Gateway) {
     let mut commits = gateway.orders().commit_feed().watch();
     let mut look = tokio::time::interval(LOOK);

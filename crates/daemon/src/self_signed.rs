@@ -1,5 +1,5 @@
-//! A certificate for development: a small authority of our own that vouches for localhost. It is kept in a folder, so
-//! that clients who were pointed to it once go on trusting it.
+//! A certificate for development: a small authority of our own certifies localhost. It is kept in a folder, so that
+//! clients that were set up once continue to trust it.
 
 use crate::shown_certificate::CertificateError;
 use quittance::SystemClock;
@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::{
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const CA_LIFE: Duration = Duration::from_secs(3650 * 24 * 3600);
-/// Some clients refuse certificates that live much longer.
+/// The life of a certificate. Some clients refuse certificates that live much longer.
 const CERT_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
@@ -40,7 +40,7 @@ fn ca_key_file(dir: &Path) -> PathBuf {
     dir.join("ca-key.pem")
 }
 
-/// A new certificate, by the authority that is kept in `dir`; that is made if it is not there, or no longer any good.
+/// A new certificate from the authority in `dir`. The authority is created if it is missing or not valid any more.
 pub(crate) fn make(dir: &Path) -> Result<MadeCertificate, CertificateError> {
     if let Some(made) = by_kept_authority(dir)? {
         return Ok(made);
@@ -71,7 +71,7 @@ fn by_kept_authority(dir: &Path) -> Result<Option<MadeCertificate>, CertificateE
     Ok(is_vouched_for(&made.cert, &ca).then_some(made))
 }
 
-/// All of the authority follows from its key, so the key is enough to continue with it.
+/// The parameters of the authority. All of them follow from its key, so the key is enough.
 fn authority(key: &KeyPair) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     let mark: String = params.key_identifier(key).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
@@ -107,7 +107,7 @@ fn since_1970() -> Duration {
     Duration::from_millis(SystemClock.now().as_millis())
 }
 
-/// Whether a client that trusts `ca` accepts it today, and in a month.
+/// Whether a client that trusts `ca` accepts the certificate today and in a month.
 fn is_vouched_for(cert: &CertificateDer<'_>, ca: &str) -> bool {
     let mut roots = RootCertStore::empty();
     let Ok(ca) = CertificateDer::from_pem_slice(ca.as_bytes()) else { return false };
@@ -125,7 +125,7 @@ fn is_vouched_for(cert: &CertificateDer<'_>, ca: &str) -> bool {
     })
 }
 
-/// Whole or not at all.
+/// Writes a file: all of it, or nothing.
 fn write(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     let beside = path.with_extension("new");
     _ = std::fs::remove_file(&beside);

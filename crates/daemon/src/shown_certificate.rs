@@ -1,5 +1,5 @@
-//! The certificate that we show: from files of the operator's, or made for development. It is read again when its files
-//! change, and one that cannot be used never replaces one that can.
+//! The certificate of the https listener: from the operator's files, or made for development. It is read again when
+//! its files change. A certificate that cannot be used never replaces one that can.
 
 use crate::self_signed;
 use std::io;
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
-/// What hyper speaks; nothing else is offered.
+/// The only offered protocol, which is that of hyper.
 const SPOKEN: &[u8] = b"http/1.1";
 
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum CertificateError {
     Unwritable { path: PathBuf, source: io::Error },
 }
 
-/// Where a certificate comes from.
+/// The source of a certificate.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
     Files { cert: PathBuf, key: PathBuf },
@@ -42,7 +42,7 @@ pub enum CertificateSource {
 }
 
 impl CertificateSource {
-    /// Reads or makes the certificate.
+    /// Reads or creates the certificate.
     pub fn load(&self) -> Result<Arc<ServerConfig>, CertificateError> {
         match self {
             Self::Files { cert, key } => load(cert, key),
@@ -54,7 +54,7 @@ impl CertificateSource {
         }
     }
 
-    /// What clients are pointed to, if we made the certificate.
+    /// The file of the authority that clients must trust, if we made the certificate.
     #[must_use]
     pub fn ca_file(&self) -> Option<PathBuf> {
         match self {
@@ -63,7 +63,7 @@ impl CertificateSource {
         }
     }
 
-    /// Begins to watch its files.
+    /// Begins to watch the files of the certificate.
     #[must_use]
     pub fn watch(&self) -> WatchedFiles {
         let files = match self {
@@ -77,18 +77,18 @@ impl CertificateSource {
 
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
-/// Files that may change under us.
+/// Files that may change while the daemon runs.
 #[derive(Debug)]
 pub struct WatchedFiles {
     files: Vec<PathBuf>,
-    /// As they were when they were last read, and when they were last looked at.
+    /// The state of the files when they were last read.
     read: Stamps,
     seen: Stamps,
 }
 
 impl WatchedFiles {
-    /// Whether they are others than those that were read. Two files are never written at once, so they are left in peace
-    /// until they have been the same for two looks.
+    /// Whether the files differ from those that were read. Two files are never written at once, so a change counts
+    /// only after two equal checks.
     pub fn have_changed(&mut self) -> bool {
         let now = stamps(&self.files);
         let is_settled = now == self.seen;

@@ -1,5 +1,5 @@
-//! Where we listen: on sockets that systemd has opened for us, and else on those of the configuration. Where no one needs a
-//! key, only this machine may come in, whatever the configuration says.
+//! The listeners: on sockets that systemd has opened for us, or else on the configured addresses. If no key is
+//! needed, only this machine may connect, whatever the configuration says.
 
 use quittance_config::Environment;
 use std::io::ErrorKind;
@@ -8,10 +8,10 @@ use tokio::net::{TcpListener, TcpSocket};
 
 /// The default address for https.
 pub const HTTPS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8743);
-/// The settings that say where.
+/// The setting with the address for http.
 const HTTP_SETTING: &str = "listen";
 const HTTPS_SETTING: &str = "tls.listen";
-/// How many may knock at once before they are let in.
+/// How many connections may wait to be accepted.
 const BACKLOG: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum SocketUse {
     Https,
 }
 
-/// Sockets that were open before we began.
+/// Sockets that were open before this process started.
 #[derive(Debug, Default)]
 pub struct Inherited {
     http: Option<std::net::TcpListener>,
@@ -46,7 +46,7 @@ impl Inherited {
     }
 }
 
-/// Which socket is for what: by its name, and where none is given, http first.
+/// The use of each socket: by its name, or http first if there are no names.
 fn socket_uses(names: Option<&str>, count: usize) -> Result<Vec<SocketUse>, String> {
     let names: Vec<&str> = names.map(|names| names.split(':').collect()).unwrap_or_default();
     let named = (0..count).map(|at| match names.get(at) {
@@ -118,7 +118,7 @@ impl ListenRequest {
         Err(refusal(what))
     }
 
-    /// Why these addresses cannot be listened on, if they cannot: each is tried and given up again.
+    /// Why these addresses cannot be listened on; empty if they can. Each is opened for a test and closed again.
     #[must_use]
     pub fn unusable(self) -> Vec<CannotListen> {
         let wanted = [(Some(self.http), HTTP_SETTING), (self.https, HTTPS_SETTING)];
@@ -130,7 +130,7 @@ impl ListenRequest {
         }
     }
 
-    /// The address that is listened on for this one.
+    /// The address that is really used for this one.
     fn kept(self, wanted: SocketAddr) -> SocketAddr {
         if self.is_open { inside(wanted) } else { wanted }
     }
@@ -169,7 +169,7 @@ fn refusal(what: impl Into<String>) -> CannotListen {
 #[error("{what}")]
 pub struct CannotListen {
     pub what: String,
-    /// Whether another process listens there, which may be the daemon that is about to be restarted.
+    /// Whether another process listens there, which may be the daemon that is being restarted.
     pub is_in_use: bool,
 }
 
@@ -180,7 +180,7 @@ fn listen_on(address: SocketAddr, setting: &'static str) -> Result<TcpListener, 
     })
 }
 
-/// What happened, and what helps against that and nothing else.
+/// What happened, and what to do about exactly that.
 fn cannot_listen(address: SocketAddr, error: &std::io::Error, setting: &str) -> String {
     let remedy = match error.kind() {
         ErrorKind::PermissionDenied if address.port() < 1024 => format!(

@@ -9,12 +9,12 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 pub struct Systemd {
     #[cfg(unix)]
     socket: Option<std::os::unix::net::UnixDatagram>,
-    /// How often it wants to hear that we are alive.
+    /// How often systemd wants a sign of life.
     timeout: Option<Duration>,
 }
 
 impl Systemd {
-    /// From the environment; a socket that cannot be reached is the same as none.
+    /// Reads the socket from the environment. A socket that cannot be reached counts as none.
     #[must_use]
     pub fn of(environment: &Environment) -> Self {
         let number = |name| environment.get(name).and_then(|text| text.parse::<u64>().ok());
@@ -38,7 +38,7 @@ impl Systemd {
         let _ = state;
     }
 
-    /// Rings twice in the time after which we would be thought dead.
+    /// A watchdog that sends twice in the time after which systemd would restart us.
     #[must_use]
     pub fn watchdog(&self) -> Watchdog {
         Watchdog(self.timeout.map(|timeout| {
@@ -54,7 +54,7 @@ impl Systemd {
 pub struct Watchdog(Option<Interval>);
 
 impl Watchdog {
-    /// Waits until it is due; without a watchdog, for ever.
+    /// Waits until the next message is due; for ever if there is no watchdog.
     pub async fn due(&mut self) {
         match &mut self.0 {
             Some(interval) => _ = interval.tick().await,
