@@ -1,4 +1,5 @@
-//! A node at work, in the terminal: the only crate that may draw on one. It is given snapshots, and does not know where they come from.
+//! A node at work, in the terminal. This is the only crate that may draw on a terminal. It gets snapshots, and does
+//! not know their source.
 #![forbid(unsafe_code)]
 
 mod part_text;
@@ -14,7 +15,7 @@ use quittance_admin::alerts::ShownAlert;
 use quittance_admin::live::{ShownRates, Snapshot};
 use quittance_gateway::harmless;
 
-/// Who took a snapshot.
+/// The origin of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotSource {
     /// A node that works.
@@ -25,12 +26,12 @@ pub enum SnapshotSource {
     EmbeddedStore,
 }
 
-/// A snapshot, and who took it.
+/// A snapshot with its origin.
 #[derive(Debug)]
 pub struct TakenSnapshot {
     pub snapshot: Snapshot,
     pub source: SnapshotSource,
-    /// Whether the rates are still true.
+    /// Whether the rates are still current.
     pub has_rates: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The lines of each part: equal on the screen, in a window of it, and on a pipe. Control characters from outside are shown as text.
+//! The lines of each part, used on a full screen, in a window, and for output to a pipe. Control characters from
+//! outside are shown as text.
 
 use crate::{Missing, SnapshotSource, TakenSnapshot};
 use quittance_admin::alerts::ShownAlert;
@@ -9,7 +10,7 @@ use quittance_lifecycle::{Money, PriceSum};
 use quittance_ports::moment::roughly;
 use std::time::Duration;
 
-/// How a line is meant.
+/// The tone of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tone {
     Plain,
@@ -26,7 +27,7 @@ fn plain(text: impl Into<String>) -> TonedLine {
     (Tone::Plain, text.into())
 }
 
-/// What was spent, saved or wasted. A sum that lacks prices says so, and is never 0 because of them.
+/// What was spent, saved or wasted. If prices are missing, the sum says so, and never counts them as 0.
 fn money(taken: &TakenSnapshot, what: &str, line: &str, unpriced: &str) -> String {
     let is_known = taken.snapshot.today.get(line).is_none_or(Option::is_some);
     let unpriced = if is_known { taken.today(unpriced) } else { 1 };
@@ -49,7 +50,7 @@ fn wasted(taken: &TakenSnapshot) -> TonedLine {
     plain(money(taken, "wasted", "wasted_micros", "wasted_unpriced"))
 }
 
-/// The heading: as much as fits, and first what is wrong.
+/// The heading: as much as fits, with errors first.
 pub(super) fn heading(taken: &TakenSnapshot, width: usize) -> TonedLine {
     let store = &taken.snapshot.store;
     let kind = harmless(store.kind.as_deref().unwrap_or("store"));
@@ -92,7 +93,7 @@ pub(super) fn heading_without(missing: &Missing, silent: Duration, has_picture: 
     (Tone::Bad, text)
 }
 
-/// Every phase and how many are in it, the dead last.
+/// Every phase with its number of orders, dead letters last.
 fn phases(taken: &TakenSnapshot) -> Vec<(Tone, &'static str, u64)> {
     let (dead, phases) = (taken.snapshot.orders.dead, &taken.snapshot.orders.phases);
     let uneasy_if = |count| if count > 0 { Tone::Uneasy } else { Tone::Plain };
@@ -133,7 +134,7 @@ const RATES: [(&str, RateOf); 6] = [
     ("solved", |rates| rates.solved),
 ];
 
-/// The rates per second. `unit` follows those that are known.
+/// The rates per second. `unit` follows the known ones.
 fn rates(taken: &TakenSnapshot, unit: &str) -> [String; 6] {
     RATES.map(|(name, of)| {
         let rate = taken.rate(of).map_or("-".into(), |rate| format!("{rate:.1}{unit}"));
@@ -273,7 +274,7 @@ pub(super) fn alerts(taken: &TakenSnapshot) -> Vec<TonedLine> {
     taken.active_alerts().map(alert).collect()
 }
 
-/// All of a snapshot as text, for output that is no screen.
+/// The whole snapshot as text, for output that is not a terminal.
 #[must_use]
 pub fn page(taken: &TakenSnapshot) -> String {
     let mut page = format!("{}\n", heading(taken, usize::MAX).1);

@@ -1,4 +1,4 @@
-//! The terminal: taken over while `top` runs, and restored at the end, also after an error.
+//! The terminal: taken over while `top` runs, and restored at the end, even after an error.
 
 use crate::{Missing, TakenSnapshot, View};
 use ratatui::DefaultTerminal;
@@ -12,14 +12,15 @@ use tokio::time::Instant;
 
 /// How long the reader of keys waits before it checks whether it should end.
 const KEY_WAIT: Duration = Duration::from_millis(100);
-/// Pictures come each second, or each third while the store does not answer: a daemon that shows none for longer hangs.
+/// How long a daemon may send no snapshot before it counts as hanging. Snapshots come each second, or every three
+/// seconds while the store does not answer.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
-/// How often time passes on the screen while no snapshot comes.
+/// How often the age on the screen is updated while no snapshot comes.
 const TICK: Duration = Duration::from_secs(1);
-/// Keys that are not handled yet.
+/// How many keys may wait to be handled.
 const KEYS_MAX: usize = 64;
 
-/// The terminal is given back when it is dropped, and also on a panic: the hook that `ratatui` sets sees to that first.
+/// The terminal, which is restored when this is dropped. On a panic, the hook of `ratatui` restores it first.
 struct Screen(DefaultTerminal);
 
 impl Screen {
@@ -69,7 +70,7 @@ impl Drop for Keys {
     }
 }
 
-/// What a key asks for.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAction {
     Leave,
@@ -105,8 +106,8 @@ pub fn attend(view: &mut View, event: &Event) -> Option<KeyAction> {
     }
 }
 
-/// Shows the snapshots until the user leaves or no more come. Whether the user interrupted it with Ctrl-C. The terminal is restored
-/// when this future is dropped.
+/// Shows the snapshots until the user leaves or no more come. Returns whether the user pressed Ctrl-C. The terminal
+/// is restored when this future is dropped.
 pub async fn watch(
     missing: Option<Missing>,
     mut snapshots: mpsc::Receiver<Result<TakenSnapshot, Missing>>,

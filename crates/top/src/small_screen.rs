@@ -1,5 +1,5 @@
-//! A small screen: lines without frames, the most important first, so that nothing that matters is hidden on the usual 80 by 24. Where
-//! even that is too much, the longest part gives way.
+//! A small screen: lines without frames, the most important first, so that everything important fits on 80 by 24. If
+//! even that is too much, the longest part is shortened.
 
 use crate::TakenSnapshot;
 use crate::part_text::{self as text, Tone, TonedLine};
@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 
 /// The column in which the text of a part begins.
 const INDENT: usize = 10;
-/// Says that there is more of a part.
+/// The mark of a part that was shortened.
 const MORE: &str = " …";
 
 /// The text of one part: rows of pieces that stay together.
@@ -18,7 +18,7 @@ struct Part {
     rows: Vec<Vec<TonedLine>>,
 }
 
-/// Sentences, which may be broken anywhere; those that are bad come first.
+/// A part of sentences, which may be broken anywhere; warnings come first.
 fn sentences(label: &'static str, mut lines: Vec<TonedLine>) -> Part {
     lines.sort_by_key(|(tone, _)| Reverse(*tone == Tone::Bad));
     let words = |(tone, text): TonedLine| {
@@ -27,7 +27,7 @@ fn sentences(label: &'static str, mut lines: Vec<TonedLine>) -> Part {
     Part { label, rows: lines.into_iter().map(words).collect() }
 }
 
-/// Figures, each of which stays in one piece.
+/// A part of figures, none of which is broken.
 fn figures(label: &'static str, lines: Vec<TonedLine>) -> Part {
     let apart = |(tone, text)| (tone, format!("{text} "));
     Part { label, rows: vec![lines.into_iter().map(apart).collect()] }
@@ -46,7 +46,7 @@ fn parts(taken: &TakenSnapshot) -> Vec<Part> {
     ]
 }
 
-/// Pieces on lines that are no wider than this, each after the same indent.
+/// Arranges pieces on lines of at most this width, each with one indent.
 fn fold(
     pieces: &[TonedLine],
     indent: usize,
@@ -77,7 +77,7 @@ pub(super) fn wrapped(text: &str, width: u16, style: Style) -> Vec<Line<'static>
     fold(&words, 0, width.into(), &|_| style)
 }
 
-/// All of the snapshot, or as much as fits.
+/// The whole snapshot, or as much as fits.
 pub(super) fn of(
     taken: &TakenSnapshot,
     width: u16,

@@ -27,15 +27,15 @@ saved   what joined and cached would have cost
 
 Dead letters: quittance dead list";
 
-/// What is on the screen.
+/// The content of the screen.
 #[derive(Debug, Default)]
 pub struct View {
-    /// The last one.
+    /// The last snapshot.
     pub taken: Option<TakenSnapshot>,
     pub is_paused: bool,
     pub has_help: bool,
     pub has_colours: bool,
-    /// Why there is nothing new, if there is not.
+    /// Why there is no new snapshot; `None` if there is one.
     pub missing: Option<Missing>,
     /// How long no new snapshot has come.
     pub silent: Duration,
@@ -56,7 +56,7 @@ impl View {
         self.taken.iter_mut().for_each(|taken| taken.has_rates = false);
     }
 
-    /// Time passes without a taken.
+    /// Updates the screen while time passes without a snapshot.
     pub fn wait(&mut self, silent: Duration) {
         self.silent = silent;
     }

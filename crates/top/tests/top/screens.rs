@@ -1,4 +1,4 @@
-//! The screen from a fixed snapshot, wide, narrow and tiny, with hostile names.
+//! The screen of a fixed snapshot, wide, narrow and tiny, with hostile names.
 
 use quittance_top::{KeyAction, Missing, SnapshotSource, TakenSnapshot, View, attend, page};
 use ratatui::Terminal;
@@ -86,7 +86,7 @@ fn a_wide_screen_shows_everything_beside_each_other() {
     assert!(!shown.contains("it is over"), "a cleared alert is not shown");
 }
 
-/// The most important parts, in so few columns and rows.
+/// Checks that the most important parts fit into this many columns and rows.
 fn essentials(width: u16, height: u16, words: &[&str]) -> String {
     let mut document = document();
     document["alerts"][0]["words"] = json!(
