@@ -1,4 +1,4 @@
-//! The captchas of a demo: a mixture of kinds, each with a mark by which the provider's ledger can be read.
+//! The captchas of a demo: a mixture of kinds. Each has a mark that identifies it in the provider's ledger.
 
 use crate::DemoPlan;
 use base64::Engine as _;
@@ -9,7 +9,7 @@ pub(crate) fn mark(seed: u64, captcha: u32) -> String {
     format!("demo-{seed}-{captcha}")
 }
 
-/// One line for `quittance solve --lines`.
+/// The line of one order for `quittance solve --lines`.
 pub(crate) fn order(plan: DemoPlan, captcha: u32, id: u32) -> Value {
     let mark = mark(plan.seed, captcha);
     let page = format!("https://{mark}.example.com/login");
@@ -27,7 +27,7 @@ pub(crate) fn order(plan: DemoPlan, captcha: u32, id: u32) -> Value {
     }
 }
 
-/// What is asked, request by request: each captcha as often as any other, in an order that only the seed knows.
+/// The captcha of each request: all occur equally often, in an order that follows from the seed.
 pub(crate) fn requests(plan: DemoPlan) -> Vec<u32> {
     let mut asked: Vec<u32> = (0..plan.requests).map(|request| request % plan.captchas).collect();
     let mut dice = plan.seed;
@@ -39,7 +39,7 @@ pub(crate) fn requests(plan: DemoPlan) -> Vec<u32> {
     asked
 }
 
-/// The smallest thing that passes for a GIF, different for each mark.
+/// The smallest file that passes for a GIF, different for each mark.
 fn picture(mark: &str) -> Vec<u8> {
     let mut gif = b"GIF89a\x40\x00\x20\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff\x2c\x00\x00\x00\x00\x40\x00\x20\x00\x00\x02".to_vec();
     while gif.len() < 200 {

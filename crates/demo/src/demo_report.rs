@@ -1,5 +1,5 @@
-//! The report of a demo, for a person or a script. 80 columns, what happened first, what to do next last. Styles are
-//! always written; they are removed where the output is no terminal.
+//! The report of a demo, for a user or a script. It has 80 columns, begins with what happened, and ends with what to
+//! do next. Styles are always written, and removed if the output is not a terminal.
 
 use crate::DemoPlan;
 use anstyle::{AnsiColor, Style};
@@ -14,13 +14,13 @@ const NOTE: Style = Style::new().dimmed();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// How many breaches are spelled out; `--json` has them all.
+/// How many breaches are shown in full; `--json` has all of them.
 const BREACHES_SHOWN_MAX: usize = 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct RequestOutcomes {
     pub(crate) answered: u64,
-    /// By code: dead letters, refusals and the like.
+    /// Other outcomes, by code: dead letters, refusals and so on.
     pub(crate) otherwise: BTreeMap<String, u64>,
     pub(crate) nothing: u64,
 }
@@ -31,9 +31,9 @@ pub struct DemoReport {
     pub(crate) took: Duration,
     pub(crate) kills: u32,
     pub(crate) usage: Counters,
-    /// By the ledger: how many tasks the provider took.
+    /// How many tasks the provider took, by its ledger.
     pub(crate) taken: u64,
-    /// How many of these tasks the engine has in doubt only.
+    /// How many of these tasks the engine has only as in doubt.
     pub(crate) taken_in_doubt: u64,
     pub(crate) dead_letters: u64,
     pub(crate) lost: u64,
@@ -188,7 +188,7 @@ impl DemoReport {
     }
 }
 
-/// Micros as the provider's currency unit, with three decimals.
+/// An amount in millionths as the provider's currency, with three decimals.
 fn money(micros: u64) -> String {
     format!("${}.{:03}", micros / 1_000_000, micros % 1_000_000 / 1000)
 }

@@ -1,4 +1,5 @@
-//! The engine of the demo: `quittance solve --lines` as a process of its own, which can be killed like any other. A worker notices a kill only by the time: requests without an answer are sent again.
+//! The engine of the demo: a process that runs `quittance solve --lines`, and can be killed. A worker notices a kill
+//! only by the delay, because requests without an answer are sent again.
 
 use crate::DemoError;
 use serde_json::Value;
@@ -9,12 +10,12 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 
-/// The variable in which the engine finds the key of the provider's account.
+/// The variable with the key of the provider's account.
 pub(crate) const KEY_VARIABLE: &str = "QUITTANCE_DEMO_KEY";
 /// How many lines may wait to be written to the engine.
 const LINES_WAITING_MAX: usize = 10_000;
 
-/// A request, and where its answer is to go.
+/// A request, and the channel for its answer.
 pub(crate) struct AskedOrder {
     pub(crate) id: u64,
     pub(crate) line: String,
@@ -25,7 +26,7 @@ pub(crate) enum EngineCommand {
     Ask(AskedOrder),
     /// Kills the engine with SIGKILL, and starts a new one at once.
     Kill,
-    /// No more requests come: end when no order is open.
+    /// No more requests come. The engine ends when no order is open.
     Finish,
 }
 

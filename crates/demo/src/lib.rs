@@ -1,6 +1,6 @@
-//! A demo of the promises: the only crate that may kill an engine of its own. A mock provider plays the provider over real HTTP,
-//! an engine runs as a process of its own on a real store, workers ask it for answers, and it is killed in the middle. Afterwards
-//! the engine's usage is compared with the mock provider's ledger.
+//! A demo of the promises. This is the only crate that may kill an engine of its own. A mock provider answers over
+//! real HTTP, and an engine runs as a process on a real store. Workers send it orders, and it is killed in the
+//! middle. Afterwards the engine's usage is compared with the mock provider's ledger.
 #![forbid(unsafe_code)]
 
 mod captcha;
@@ -13,7 +13,7 @@ pub use demo_report::DemoReport;
 
 use std::path::Path;
 
-/// What is going to happen.
+/// The settings of a demo.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoPlan {
     pub seed: u64,

@@ -1,4 +1,4 @@
-//! The judge: holds what the engine wrote down, and what its callers got, against what the provider really took. It
+//! The judge: compares the engine's records and the answers of its callers with what the provider really took. It
 //! trusts the ledger, and shares no rule with the engine.
 
 use crate::DemoPlan;
@@ -96,7 +96,8 @@ fn cases<'a>(
     cases
 }
 
-/// Whether every payment for one captcha is accounted for. Says how many were made in doubt, beyond what the engine knows.
+/// Checks that every payment for one captcha is accounted for. Returns how many were made in doubt, beyond what the
+/// engine knows.
 fn paid_once(mark: &str, case: &CaptchaCase<'_>, breaches: &mut Vec<String>) -> u64 {
     let attempts = || case.orders.iter().flat_map(|order| &order.attempts);
     let in_doubt = |attempt: &&Attempt| {
@@ -161,7 +162,7 @@ fn usage_equals_ledger(evidence: &DemoEvidence, taken_in_doubt: u64, breaches: &
     }
 }
 
-/// The tasks that brought an answer, by the provider's names.
+/// The tasks that brought an answer, by the provider's ids.
 fn answered(order: &Order) -> impl Iterator<Item = &str> {
     let own = order.attempts.iter().filter(|attempt| {
         attempt.made_for.is_none()
@@ -178,7 +179,7 @@ fn answered(order: &Order) -> impl Iterator<Item = &str> {
     })
 }
 
-/// How the requests ended. Every answer must be one that the provider gave for this very captcha.
+/// How the requests ended. Every answer must be one that the provider gave for this captcha.
 fn ends(
     plan: DemoPlan,
     evidence: &DemoEvidence,
@@ -218,7 +219,7 @@ fn is_of(task: &LedgerTask, answer: &Value) -> bool {
     task.answer.as_ref() == Some(answer)
 }
 
-/// What one answer costs, from what was paid for this captcha or for one like it.
+/// The price of one answer, from what was paid for this captcha or one of its kind.
 fn price_of(plan: DemoPlan, captcha: u32, cases: &BTreeMap<String, CaptchaCase<'_>>) -> u64 {
     let paid =
         |captcha: u32| cases.get(&mark(plan.seed, captcha))?.taken.first().map(|task| task.price_micros);

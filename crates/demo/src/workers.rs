@@ -1,5 +1,5 @@
-//! The storm: workers ask for what they need while the provider misbehaves and the engine is killed; then calm, until
-//! everything has settled, and the evidence is gathered.
+//! The storm: workers send requests while the provider has faults and the engine is killed. Then calm, until all
+//! orders have ended, and the evidence is collected.
 
 use crate::DemoError;
 use crate::engine_process::{AskedOrder, EngineCommand, EngineKeeper, EngineSummary, KEY_VARIABLE};
@@ -19,22 +19,22 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// A key like any other; it opens nothing outside of this demo.
+/// The key of the mock account. It is valid only in this demo.
 const KEY: &str = "d3m0d3m0d3m0d3m0d3m0d3m0d3m0d3m0";
-/// How often a worker asks again, if the error says that it should.
+/// How often a worker repeats a request, if the error says that it should.
 const TRIES_MAX: u32 = 5;
 /// How long the calm may take: longer than any order may.
 const CALM_MAX: Duration = Duration::from_secs(120);
 
-/// What the judge gets to see.
+/// The evidence for the judge.
 pub(crate) struct DemoEvidence {
-    /// What became of each request: which captcha it was for, and the last event.
+    /// The outcome of each request: its captcha, and the last event.
     pub(crate) outcomes: Vec<(u32, Option<Value>)>,
     pub(crate) ledger: Ledger,
     pub(crate) orders: Vec<Arc<Order>>,
     pub(crate) unreadable: usize,
     pub(crate) usage: Counters,
-    /// The last word of the engine.
+    /// The last event of the engine.
     pub(crate) done: Value,
     pub(crate) kills: u32,
     pub(crate) took: Duration,
@@ -82,7 +82,8 @@ pub(crate) async fn run(
     Ok(DemoEvidence { outcomes, ledger, orders, unreadable, usage, done, kills, took: began.elapsed() })
 }
 
-/// Short of slots, and everything goes wrong now and then; but solves take a blink, so that the demo is short.
+/// The settings of the mock provider: few slots, and all sorts of faults, but very short solve times, so that the
+/// demo is short.
 fn provider(plan: DemoPlan) -> Settings {
     let mut faults = Faults::storm();
     faults.hang_ms = 1_500;
@@ -110,7 +111,8 @@ fn provider(plan: DemoPlan) -> Settings {
     }
 }
 
-/// Every span is a fraction of what it is in life, as the solves are; nothing else is special.
+/// The settings of the engine. Every duration is a fraction of the usual one, like the solve times; nothing else is
+/// special.
 fn engine_config(folder: &Path, callbacks: u16, provider: SocketAddr) -> String {
     let store = Value::from(format!("embedded:{}", folder.join("store").display()));
     format!(
@@ -196,7 +198,7 @@ image = 0.0005
     )
 }
 
-/// The workers, each asking for one thing after the other, and the one who kills the engine as the work goes on.
+/// Runs the workers, which send one request after the other, and kills the engine from time to time.
 async fn work(
     plan: DemoPlan,
     commands: &mpsc::Sender<EngineCommand>,
@@ -263,7 +265,7 @@ async fn ask(
     last
 }
 
-/// What the engine left on disk, read as the next process would.
+/// The engine's store on disk, read as the next process would read it.
 async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Counters), DemoError> {
     let store_error = |error: &dyn std::error::Error| DemoError::Store(error.to_string());
     let node = Quittance::builder().embedded(store).open().await.map_err(|error| store_error(&error))?;
