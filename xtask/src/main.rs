@@ -1,4 +1,4 @@
-//! Chores for developers. `cargo run -p xtask -- tidy` holds the tree to the house rules; `cargo run -p xtask --
+//! Tasks for developers. `cargo run -p xtask -- tidy` checks the rules of the code base. `cargo run -p xtask --
 //! no-std` proves that the decisions link without std.
 
 mod markdown;

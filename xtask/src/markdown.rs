@@ -1,4 +1,4 @@
-//! Markdown as the rules read it: prose and fenced blocks apart, what stands in backticks, links, and table cells.
+//! Parses Markdown for the rules: prose and fenced blocks, text in backticks, links, and table cells.
 
 use crate::source::numbered;
 
@@ -27,7 +27,7 @@ impl<'a> MarkdownDocument<'a> {
     }
 }
 
-/// What stands between backticks on this line.
+/// The texts in backticks on this line.
 pub(crate) fn in_backticks(line: &str) -> impl Iterator<Item = &str> {
     let mut parts: Vec<&str> = line.split('`').collect();
     // The part after the last mark is not closed.
@@ -35,7 +35,7 @@ pub(crate) fn in_backticks(line: &str) -> impl Iterator<Item = &str> {
     parts.into_iter().skip(1).step_by(2).filter(|span| !span.is_empty())
 }
 
-/// The line without what stands between backticks. A mark that is not closed opens nothing.
+/// The line without its texts in backticks. A backtick that is not closed does not count.
 pub(crate) fn without_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     let last = parts.len() - 1;
@@ -47,7 +47,7 @@ pub(crate) fn is_table_row(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }
 
-/// Where the links on this line lead, also those defined as `[name]: target`.
+/// The targets of the links on this line, also of links defined as `[name]: target`.
 pub(crate) fn links(line: &str) -> Vec<&str> {
     let definition = line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once("]: "));
     let inline = line.split("](").skip(1);
@@ -59,7 +59,7 @@ fn first_word(rest: &str) -> &str {
     &rest[..rest.find([')', '>', ' ']).unwrap_or(rest.len())]
 }
 
-/// The last cell of a table row; none for other lines. An escaped bar divides nothing.
+/// The last cell of a table row; `None` for other lines. An escaped bar does not divide cells.
 pub(crate) fn last_cell(line: &str) -> Option<&str> {
     let row = line.trim().strip_prefix('|')?;
     let row = row.strip_suffix('|').unwrap_or(row);

@@ -1,13 +1,13 @@
-//! Proves that the decisions link without std, on a machine where std is installed.
+//! Proves that the decisions link without std, on a machine with std.
 //!
-//! A crate that brings its own panic handler is compiled against them. If anything below it linked std, there would
-//! be two handlers, and the compiler says so (E0152, duplicate lang item `panic_impl`). This is no crate of the
-//! workspace but a few lines given to rustc, because a crate outside the workspace would have a lock file of its own,
-//! which drifts.
+//! A test crate with its own panic handler is compiled against them. If anything below it linked std, there would be
+//! two handlers, and the compiler would report that (E0152, duplicate lang item `panic_impl`). The test crate is a
+//! few lines for rustc and no member of the workspace: a crate outside the workspace would have a lock file of its
+//! own, which becomes outdated.
 //!
-//! Seen to fail: with quittance-ports in the list, which uses std, the complaint is that the lang item was "first
-//! defined in crate `std` (which `quittance_ports` depends on)". So that it stays able to fail, each run first tries
-//! it on a crate that links std.
+//! The check can fail: with quittance-ports, which uses std, the error is that the lang item was "first defined in
+//! crate `std` (which `quittance_ports` depends on)". To make sure that it still can, each run first tries a crate
+//! that links std.
 
 use crate::tree::{cargo, metadata, root, run};
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(crate) fn prove() -> Result<String, String> {
     Ok(report)
 }
 
-/// A proof that cannot fail proves nothing.
+/// Checks that the proof fails for a crate that links std.
 fn catches_std(target: &Path) -> Result<(), String> {
     let library = target.join("liblinks_std.rmeta");
     compile("links_std", "pub fn uses_std() -> std::string::String { Default::default() }", &library, &[])?;
@@ -54,7 +54,7 @@ fn link(target: &Path, libraries: &[(String, PathBuf)]) -> Result<(), String> {
     compile("proof", &format!("#![no_std]\n{uses}{HANDLER}"), &target.join("libproof.rmeta"), libraries)
 }
 
-/// Metadata is enough: the compiler counts lang items before it generates code.
+/// Compiles a source to metadata, which is enough: the compiler counts lang items before it generates code.
 fn compile(name: &str, source: &str, output: &Path, libraries: &[(String, PathBuf)]) -> Result<(), String> {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args([
@@ -82,8 +82,8 @@ fn compile(name: &str, source: &str, output: &Path, libraries: &[(String, PathBu
     if report.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&report.stderr).into_owned()) }
 }
 
-/// Checks the packages, and says where the compiler left each. Only they are selected, so that no other crate of the
-/// workspace switches on features of theirs.
+/// Checks the packages, and returns where the compiler put each. Only they are selected, so that no other crate of
+/// the workspace enables their features.
 fn check(target: &Path, packages: &[&str], bare: Option<&str>) -> Result<Vec<(String, PathBuf)>, String> {
     let command = |offline: &[&str]| {
         let mut command = Command::new(cargo());
@@ -116,7 +116,7 @@ fn library(messages: &str, name: &str) -> Option<PathBuf> {
         })
 }
 
-/// None where rustup is not at hand: then the host alone has to do.
+/// The installed targets without std; empty without rustup. Then only the host is checked.
 fn bare_targets() -> Vec<String> {
     let installed = run(Command::new("rustup").args(["target", "list", "--installed"])).unwrap_or_default();
     installed.lines().filter(|target| target.contains("-none")).map(str::to_owned).collect()

@@ -1,11 +1,11 @@
-//! Rust source as the rules read it: comments, and on request strings and tests, are blanked with spaces, so that
-//! every line keeps its number and a rule about code is not fooled by prose.
+//! Parses Rust sources for the rules. Comments, and on request strings and tests, are replaced by spaces, so that
+//! every line keeps its number, and prose does not confuse a rule about code.
 
-/// Two views of one file, byte for byte as long as the file itself.
+/// Two views of one file, each as long as the file in bytes.
 pub(crate) struct SourceView {
-    /// Without comments and without what stands in quotes.
+    /// The source without comments and without the content of literals.
     pub(crate) code: String,
-    /// Without comments.
+    /// The source without comments.
     pub(crate) uncommented: String,
 }
 
@@ -35,7 +35,7 @@ impl SourceView {
     }
 }
 
-/// A file that holds nothing but tests.
+/// Whether a file contains only tests.
 pub(crate) fn is_test_file(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/") || path.contains("/benches/")
 }
@@ -55,7 +55,7 @@ pub(crate) fn named_after<'a>(code: &'a str, keyword: &str) -> Vec<(usize, &'a s
     findings
 }
 
-/// Whether the pattern stands in the line and is not the tail of a longer word.
+/// Whether the pattern occurs in the line, and is not the end of a longer word.
 pub(crate) fn stands_in(line: &str, pattern: &str) -> bool {
     let begins_a_word = pattern.starts_with(is_word);
     line.match_indices(pattern).any(|(at, _)| !(begins_a_word && line[..at].ends_with(is_word)))
@@ -69,7 +69,7 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Newlines stay, or else a blanked line would shift all that follow.
+/// Replaces the spans by spaces. Newlines stay, so that lines keep their numbers.
 fn blank(text: &str, spans: impl Iterator<Item = (usize, usize)>) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for (from, to) in spans {
@@ -78,7 +78,7 @@ fn blank(text: &str, spans: impl Iterator<Item = (usize, usize)>) -> String {
     String::from_utf8(bytes).expect("spans begin and end at whole characters")
 }
 
-/// Where comments are, and the insides of literals.
+/// The spans of comments and of the content of literals.
 fn spans(text: &str) -> Vec<(SourceSpan, usize, usize)> {
     let mut findings = Vec::new();
     let mut at = 0;
@@ -129,7 +129,7 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// How long the opening of a raw string is, and what closes it.
+/// The length of the opening of a raw string, and the text that closes it.
 fn raw_quote(rest: &str) -> Option<(usize, String)> {
     let prefix = ["br", "cr", "r"].into_iter().find(|prefix| rest.starts_with(prefix))?;
     let after = &rest[prefix.len()..];
@@ -150,7 +150,7 @@ fn until_unescaped(inside: &str, close: char) -> usize {
     inside.len()
 }
 
-/// How long the inside of a character literal is; none if the quote begins a lifetime.
+/// The length of the content of a character literal; `None` if the quote begins a lifetime.
 fn character(rest: &str) -> Option<usize> {
     let inside = rest.strip_prefix('\'')?;
     let first = inside.chars().next()?;
@@ -160,7 +160,7 @@ fn character(rest: &str) -> Option<usize> {
     inside[first.len_utf8()..].starts_with('\'').then_some(first.len_utf8())
 }
 
-/// From each `#[cfg(test)]` to the end of the item that it stands on.
+/// The items under `#[cfg(test)]`, each from the attribute to its end.
 fn test_items(code: &str) -> Vec<(usize, usize)> {
     code.match_indices("#[cfg(test)]")
         .map(|(from, attribute)| {

@@ -1,5 +1,5 @@
-//! Tidy as a test: the house rules that a compiler cannot see, each one function over the tree. All that breaks a
-//! rule is reported at once, with the reason for the rule and how to fix it.
+//! Checks the rules of the code base that a compiler cannot see. Each rule is a function of the tree. All breaches
+//! are reported at once, each with the reason for the rule and how to fix it.
 
 mod architecture;
 mod concrete;
@@ -28,7 +28,7 @@ struct TidyRule {
 #[derive(Debug, PartialEq, Eq)]
 enum FindingWeight {
     Breach,
-    /// Worth a thought; fails nothing.
+    /// A hint, which fails nothing.
     Nudge,
 }
 
@@ -179,7 +179,7 @@ const RULES: &[TidyRule] = &[
     },
 ];
 
-/// What the rules say of the tree, in full: an error if anything breaks one.
+/// The full report about the tree; an error if anything breaks a rule.
 pub(crate) fn verdict(tree: &Tree) -> Result<String, String> {
     let mut output = String::new();
     let mut breaches = 0;

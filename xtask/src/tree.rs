@@ -1,12 +1,12 @@
-//! The tree as the rules see it: texts by path, and what each package depends on. Rules are pure functions of it, so
-//! that their tests need no files.
+//! The tree that the rules check: texts by path, and the dependencies of each package. Rules are pure functions of
+//! the tree, so their tests need no files.
 
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A tracked file, or one that is new and not ignored. A file that is not UTF-8 has no text to judge.
+/// A tracked file, or a new one that is not ignored. A file that is not UTF-8 has no text to check.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) path: String,
@@ -15,9 +15,9 @@ pub(crate) struct File {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DependencyKind {
-    /// What the crate itself is built with: normal and build dependencies.
+    /// Dependencies of the crate itself: normal and build dependencies.
     Built,
-    /// What only its tests see.
+    /// Dependencies of its tests only.
     Dev,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The real one.
+    /// Reads the tree of the repository.
     pub(crate) fn load() -> Result<Self, String> {
         let root = root();
         let metadata = metadata()?;
@@ -68,7 +68,7 @@ impl Tree {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 
-    /// A file of this path, or a folder with something in it.
+    /// Whether there is a file at this path, or a folder with a file in it.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.files.iter().any(|file| {
             file.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -82,7 +82,7 @@ impl Tree {
     }
 }
 
-/// What cargo makes of our manifests: it knows about inheritance, renamings and tables for one target only.
+/// The metadata of our manifests from cargo, which resolves inheritance, renamings and tables for one target only.
 pub(crate) fn metadata() -> Result<Value, String> {
     let json = run(Command::new(cargo()).current_dir(root()).args([
         "metadata",
@@ -120,12 +120,12 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask lives in the workspace").to_owned()
 }
 
-/// The cargo that started us, so that the toolchain is the same.
+/// The cargo that started us, for one toolchain.
 pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// Runs it to its end and gives back what it printed.
+/// Runs a command to its end, and returns its output.
 pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_owned();
     let result = command.output().map_err(|why| format!("cannot start {}: {why}", name.display()))?;

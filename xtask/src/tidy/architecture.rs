@@ -1,4 +1,4 @@
-//! The map shows every crate: the tree in ARCHITECTURE.md has each of them, and no other.
+//! Rules about ARCHITECTURE.md: its tree has every crate and no other, and its table agrees with the manifests.
 
 use super::TidyFinding;
 use crate::markdown::MarkdownDocument;
@@ -31,7 +31,7 @@ pub(super) fn shows_every_crate(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// The crates of ours that the table lets a crate know are those that its manifest has: no more and no fewer.
+/// Checks that the crates that the table allows a crate to know are exactly those of its manifest.
 pub(super) fn table_is_true(tree: &Tree) -> Vec<TidyFinding> {
     let Some(text) = tree.text(MAP) else { return Vec::new() };
     let mut findings = Vec::new();
@@ -74,12 +74,12 @@ fn short(package: &str) -> &str {
     package.strip_prefix("quittance-").unwrap_or(package)
 }
 
-/// A note may follow a name.
+/// The first word of a cell. A note may follow the name.
 fn first_word(cell: &str) -> &str {
     cell.split([' ', ':']).next().unwrap_or_default()
 }
 
-/// The crate of a row of the table, and what it may know.
+/// The crate of a table row, and the crates that it may know.
 fn row_of(line: &str) -> Option<(&str, &str)> {
     let mut cells = line.strip_prefix("| ")?.split(" | ");
     let name = cells.next()?;
@@ -87,7 +87,7 @@ fn row_of(line: &str) -> Option<(&str, &str)> {
     Some((name.trim(), known.trim()))
 }
 
-/// The folders that the drawn tree shows, with their lines: those at the margin, and those one step below `crates/`.
+/// The folders of the drawn tree with their lines: those at the margin, and those one step below `crates/`.
 fn listed(fenced: &[(usize, &str)]) -> BTreeMap<String, usize> {
     let mut listed = BTreeMap::new();
     let mut step: Option<usize> = None;

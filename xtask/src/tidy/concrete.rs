@@ -1,4 +1,4 @@
-//! The engine and all below it name no concrete store or provider.
+//! The rule that the engine, and every crate below it, names no concrete store or provider.
 
 use super::TidyFinding;
 use crate::source::{SourceView, is_test_file, is_word, numbered};
@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 const CHECKED_PATHS: &[&str] =
     &["crates/lifecycle/src/", "crates/ports/src/", "crates/record/src/", "crates/engine/src/"];
-/// The memory store lives here, so here it may be named.
+/// The crate of the memory store, where that store may be named.
 const HOME_OF_MEMORY: &str = "crates/ports/";
 
 const STORES: &[&str] =
@@ -15,7 +15,7 @@ const DRIVERS: &[&str] = &["tokio", "hyper", "axum", "reqwest", "ureq", "rustls"
 const PROVIDERS: &[&str] = &["captchaai", "2captcha", "twocaptcha", "anticaptcha", "capsolver", "capmonster"];
 const MEMORY: &[&str] = &["memorystore", "memoryspill"];
 
-/// Comments may name them, as examples; code and what it prints may not.
+/// Checks code and strings. Comments may name stores and providers, as examples.
 pub(super) fn names_no_store_or_provider(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
@@ -35,8 +35,8 @@ pub(super) fn names_no_store_or_provider(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// Every name on the line, whole and in its parts: `RedisStore` is redisstore, redis and store. Looking for parts of
-/// words instead would find redis in redistribute.
+/// Every name on the line, whole and in parts: `RedisStore` gives redisstore, redis and store. A search for parts of
+/// words would find redis in redistribute.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for name in line.split(|c| !is_word(c)) {

@@ -1,5 +1,5 @@
-//! The glossary as data: the words that it explains, and the words that it replaced. `docs/glossary.md` is the only list
-//! of them, so that readers and rules see the same one.
+//! The glossary as data: the words that it explains, and the words that it replaced. `docs/glossary.md` is the only
+//! list of them, for readers and for rules.
 
 use crate::markdown::is_table_row;
 use crate::source::numbered;
@@ -11,16 +11,16 @@ pub(super) const GLOSSARY: &str = "docs/glossary.md";
 /// The heading of the table of replaced words.
 const REPLACED_HEADING: &str = "## Words that we replaced";
 
-/// Where a replaced word must not stand.
+/// Where a replaced word must not occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BanScope {
     /// In documents and in Rust sources.
     Everywhere,
-    /// In documents only: in code the word has a plain meaning as well.
+    /// In documents only: in code, the word also has an ordinary meaning.
     Documents,
 }
 
-/// A word, or some words in a row, and what to write instead.
+/// A word or a phrase, and what to write instead.
 #[derive(Debug)]
 pub(super) struct ReplacedWord {
     pub(super) phrase: String,
@@ -30,7 +30,7 @@ pub(super) struct ReplacedWord {
 
 #[derive(Debug, Default)]
 pub(super) struct Glossary {
-    /// What the glossary explains, written as a file name: `dead_letter`.
+    /// The explained terms, written as file names: `dead_letter`.
     terms: BTreeSet<String>,
     /// The replaced words by the first word of their phrase.
     replaced: BTreeMap<String, Vec<ReplacedWord>>,
@@ -64,7 +64,7 @@ impl Glossary {
         !self.replaced.is_empty()
     }
 
-    /// Whether this line of the glossary is part of its table of replaced words, which must name them.
+    /// Whether this line of the glossary is part of its table of replaced words, where they must occur.
     pub(super) fn is_replaced_line(&self, number: usize) -> bool {
         self.replaced_lines.contains(&number)
     }
@@ -92,7 +92,7 @@ impl Glossary {
         findings
     }
 
-    /// A row of three cells: the words, what to write instead, and where the ban holds.
+    /// Adds a row with three cells: the words, what to write instead, and where the ban applies.
     fn add_replaced(&mut self, cells: &[&str]) {
         let &[words, plain, scope] = cells else { return };
         let scope = match scope {
@@ -108,7 +108,7 @@ impl Glossary {
         }
     }
 
-    /// A cell such as `**webhook, delivery**`.
+    /// Adds the terms of a cell such as `**webhook, delivery**`.
     fn add_terms(&mut self, cell: &str) {
         let Some(terms) = cell.strip_prefix("**").and_then(|cell| cell.strip_suffix("**")) else { return };
         self.terms.extend(terms.split(", ").map(|term| term.to_lowercase().replace([' ', '-'], "_")));

@@ -1,4 +1,4 @@
-//! Each promise has its test: the last column of the tables in the guarantees names tests that exist.
+//! The rule that each promise has its test: the last column of the tables in the guarantees names tests that exist.
 
 use super::TidyFinding;
 use crate::markdown::{MarkdownDocument, in_backticks, last_cell};
@@ -34,7 +34,7 @@ pub(super) fn name_tests_that_exist(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// A name as functions have it, with or without a path before it. Commands, crates and types are something else.
+/// The name of a test, with or without a path before it; `None` for commands, crates and types.
 fn test_name(span: &str) -> Option<&str> {
     let name = span.trim_end_matches("()").rsplit("::").next()?;
     let is_name = name.starts_with(|c: char| c.is_lowercase() || c == '_') && name.chars().all(is_word);

@@ -1,4 +1,4 @@
-//! Who may know whom, as data.
+//! The rule about dependencies: which crate may know which, as data.
 
 use super::TidyFinding;
 use crate::tree::{DependencyKind, Tree};
@@ -6,7 +6,7 @@ use crate::tree::{DependencyKind, Tree};
 struct CrateRule {
     package: &'static str,
     may_know: MayKnow,
-    /// What its tests may know besides.
+    /// The crates that only its tests may know.
     tests_may_know: &'static [&'static str],
 }
 

@@ -1,14 +1,14 @@
-//! What is unfinished, switched off or slept through.
+//! The rule against code that is unfinished, switched off, or sleeps.
 
 use super::TidyFinding;
 use crate::source::{SourceView, numbered, stands_in};
 use crate::tree::Tree;
 
-/// Only code counts, and these stand in quotes, so this file does not flag itself.
+/// The words of leftovers. Only code counts, so this file does not report itself.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore", "thread::sleep"];
 
-/// The functions of tests that may sleep, in three groups. Everywhere else a sleep hopes that something has happened
-/// by then.
+/// The test functions that may sleep, in three groups. Any other sleep only hopes that something has happened by
+/// then.
 const MAY_SLEEP: &[(&str, &str)] = &[
     // They look for a condition again and again.
     ("crates/gateway/tests/gateway/eventually.rs", "eventually"),

@@ -1,12 +1,12 @@
-//! What the life of an order may not know. That it links without std is proved by `xtask no-std`; this says so earlier,
-//! and with a line number.
+//! Rules about the life cycle: it must not know std or captchas. `xtask no-std` proves the first, but this reports it
+//! earlier, and with a line number.
 
 use super::TidyFinding;
 use crate::source::{SourceView, is_test_file, numbered, stands_in};
 use crate::tree::{File, Tree};
 
 const ROOT: &str = "crates/lifecycle/src/lib.rs";
-/// Whatever contains one of these, in any case: `hCaptcha`, `site_key` and `SiteKey` alike.
+/// Words that must not occur, in any spelling: `hCaptcha`, `site_key` and `SiteKey` alike.
 const CAPTCHA_WORDS: &[&str] = &[
     "captcha",
     "turnstile",
@@ -42,8 +42,8 @@ pub(super) fn knows_no_std(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// Comments count, because what is explained in terms of a captcha was thought in terms of one. Only the front page
-/// may say that it knows none.
+/// Checks the sources, with comments, because they show in which terms the code was designed. Only the front page may
+/// say that it knows no captcha.
 pub(super) fn knows_no_captcha(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in sources(tree) {

@@ -1,14 +1,14 @@
-//! No file tells on which machine it was written. The patterns are put together from halves, so that this file keeps
-//! its own rule.
+//! The rule that no file shows on which machine it was written. The patterns are joined from halves, so that this
+//! file follows its own rule.
 
 use super::TidyFinding;
 use crate::source::{is_word, numbered};
 use crate::tree::Tree;
 
 const FOLDERS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/")];
-/// Followed by a user's name.
+/// Folders that a user's name follows.
 const HOMES: &[&str] = &[concat!("/ho", "me/"), concat!("/Us", "ers/")];
-/// Where packages are fetched from: public ones, and the usual names of private ones.
+/// Package registries: public ones, and the usual names of private ones.
 const REGISTRIES: &[&str] = &[
     concat!("crates", ".io"),
     concat!("npm", "js.org"),
@@ -51,7 +51,7 @@ fn trace(path: &str, line: &str) -> Option<String> {
     Some(format!("the package registry {host}"))
 }
 
-/// What follows each place where the path begins at the root: `src/work/` is no such place.
+/// The rest of the line after each place where the path begins at the root: `src/work/` is no such place.
 fn absolute<'a>(line: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
     let goes_on = |c: char| is_word(c) || matches!(c, '.' | '-' | '~' | '}' | ')' | '>' | '*');
     line.match_indices(path)

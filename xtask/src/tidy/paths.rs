@@ -1,14 +1,14 @@
-//! Documents point at what exists: paths in backticks, and relative links.
+//! The rule that documents refer only to existing files: paths in backticks, and relative links.
 
 use super::TidyFinding;
 use crate::markdown::{MarkdownDocument, in_backticks, links};
 use crate::tree::{File, Tree};
 
-/// The changelog is not among them: history may name what is gone.
+/// The documents that are checked. The changelog is not: it may name files that are gone.
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
-/// What users have and the repository has not.
+/// Files that users have and the repository does not.
 const NOT_OURS: &[&str] = &["quittance.toml"];
-/// These have a slash, and are no paths: kinds of media, branches, and what a build leaves behind.
+/// Prefixes that have a slash and are no paths: media types, branches, and build results.
 const NO_PATHS: &[&str] = &["application/", "text/", "image/", "audio/", "multipart/", "origin/", "target/"];
 
 /// The documents that readers have: the pages at the root and everything in `docs/`.
@@ -45,8 +45,8 @@ pub(super) fn point_at_what_exists(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// The path that a span in backticks means, if it looks like one. A pattern, a placeholder, a command and an address
-/// name no file; an absolute path is a route, or on the reader's machine.
+/// The path that a text in backticks means, if it looks like one. A pattern, a placeholder, a command and an address
+/// name no file. An absolute path is a route, or on the reader's machine.
 fn path_in(span: &str) -> Option<&str> {
     let is_pattern = span.contains(|c: char| c.is_whitespace() || "*<>{}$=+(),;&|@\"'…".contains(c));
     // A line number may follow.
@@ -64,7 +64,8 @@ fn path_in(span: &str) -> Option<&str> {
     (looks_like_one && !is_something_else).then_some(path)
 }
 
-/// Prose shortens paths, `src/key.rs` in a paragraph on one crate, so that any file that ends like this will do.
+/// Whether the path exists. Prose shortens paths, such as `src/key.rs` in a paragraph about one crate, so any file
+/// that ends like this is enough.
 fn is_here(tree: &Tree, folder: &str, path: &str) -> bool {
     if join(folder, path).is_some_and(|path| tree.has(&path)) {
         return true;
@@ -73,7 +74,7 @@ fn is_here(tree: &Tree, folder: &str, path: &str) -> bool {
     tree.files.iter().any(|file| format!("/{}/", file.path).contains(&inner))
 }
 
-/// The path from the root of the repository; none if it leads out of it.
+/// The path from the root of the repository; `None` if it leads outside.
 fn join(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in folder.split('/').chain(path.split('/')) {

@@ -1,4 +1,4 @@
-//! The shape of a file: what it opens with, how long it is, what it and the things in it are called.
+//! Rules about the shape of a file: how it begins, how long it is, and the names of the file and of the items in it.
 
 use super::TidyFinding;
 use crate::source::{SourceView, named_after};
@@ -53,7 +53,7 @@ pub(super) fn names_say_something(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// `test_helpers` is a drawer as well.
+/// Whether a name is too general. `test_helpers` is, too.
 fn is_drawer(name: &str) -> bool {
     name.split(['_', '-']).any(|word| DRAWERS.contains(&word))
 }

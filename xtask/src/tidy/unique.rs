@@ -1,4 +1,5 @@
-//! A name stands once: a type name has one meaning in the workspace, and so has the name of a source file.
+//! The rule that names are unique: a type name has one meaning in the workspace, and so has the name of a source
+//! file.
 
 use super::TidyFinding;
 use super::glossary::Glossary;
@@ -6,13 +7,13 @@ use crate::source::{SourceView, is_test_file, is_word, numbered};
 use crate::tree::{File, Tree};
 use std::collections::BTreeMap;
 
-/// Type names that stand more than once, each with the reason.
+/// Type names that occur more than once, each with the reason.
 const SHARED_TYPE_NAMES: &[(&str, &str)] = &[
     ("Settings", "the settings of its module, and always written with it: `engine::Settings`"),
     ("Order", "an order: as a program writes it, and as it is kept"),
 ];
 
-/// File names that stand more than once and are no terms of the glossary, each with what it means wherever it stands.
+/// File names that occur more than once and are no terms of the glossary, each with its one meaning.
 const SHARED_FILE_NAMES: &[(&str, &str)] = &[
     ("lib", "the root of a crate, by cargo's rule"),
     ("main", "the entry of a program, by cargo's rule"),
@@ -50,13 +51,13 @@ const SHARED_FILE_NAMES: &[(&str, &str)] = &[
     ("writer", "the task that writes to a store"),
 ];
 
-/// Sources that stand in for others where a feature is off: their types have the names of those that they replace.
+/// Sources that replace others if a feature is off. Their types have the names of those that they replace.
 const STAND_INS: &[&str] = &["crates/quittance/src/no_servers.rs"];
 
 const VISIBLE: &[&str] = &["pub ", "pub(crate) ", "pub(super) "];
 const TYPE_KEYWORDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "union "];
 
-/// Types that other modules can see. Two in one file are the variants of one type for two platforms.
+/// Checks the types that other modules can see. Two in one file are the variants of one type for two platforms.
 pub(super) fn type_names_stand_once(tree: &Tree) -> Vec<TidyFinding> {
     let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
     for file in sources(tree).filter(|file| !STAND_INS.contains(&file.path.as_str())) {
@@ -97,7 +98,7 @@ fn repeated(places: &BTreeMap<String, Vec<(&str, usize)>>, sort: &str) -> Vec<Ti
     findings
 }
 
-/// What is compiled into our crates, without tests.
+/// The sources of our crates, without tests.
 fn sources(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.rust().filter(|file| {
         file.path.starts_with("crates/") && file.path.contains("/src/") && !is_test_file(&file.path)
@@ -108,7 +109,7 @@ fn file_name(file: &File) -> &str {
     file.path.trim_end_matches(".rs").rsplit('/').next().unwrap_or_default()
 }
 
-/// The name of a type that this line declares for others to use.
+/// The name of a visible type that this line declares.
 fn visible_type(line: &str) -> Option<&str> {
     let item = VISIBLE.iter().find_map(|visible| line.trim_start().strip_prefix(visible))?;
     let rest = TYPE_KEYWORDS.iter().find_map(|keyword| item.strip_prefix(keyword))?;

@@ -1,4 +1,4 @@
-//! Unsafe code is forbidden in every crate: by the lints of the workspace, or by the crate itself.
+//! The rule that every crate forbids unsafe code: through the lints of the workspace, or by itself.
 
 use super::TidyFinding;
 use crate::source::SourceView;
@@ -35,7 +35,7 @@ fn is_crate_root(path: &str) -> bool {
     }
 }
 
-/// What a manifest says of a key, by its full name. Enough TOML for one-line values.
+/// The value of a key in a manifest, by its full name. This parses enough TOML for one-line values.
 fn value<'a>(manifest: &'a str, wanted: &str) -> Option<&'a str> {
     let mut section = "";
     for line in manifest.lines().map(str::trim) {

@@ -1,5 +1,5 @@
-//! One word for one thing: words that the glossary has replaced do not come back, neither in Rust sources nor in the
-//! documents; a doc comment makes sense alone, and lines of prose are short.
+//! The rules about words: words that the glossary has replaced do not come back, in Rust sources or in documents. A
+//! doc comment makes sense alone, and lines of prose are short.
 
 use super::TidyFinding;
 use super::glossary::{BanScope, GLOSSARY, Glossary};
@@ -11,10 +11,10 @@ use crate::tree::Tree;
 /// The most characters in a line of prose. Rows of tables and code may be longer.
 const PROSE_LINE_MAX: usize = 140;
 
-/// How a doc comment begins that leans on the one before it.
+/// How a doc comment begins that depends on the one before it.
 const LEANING: &[&str] = &["The same", "And ", "Likewise", "Ditto", "As above"];
 
-/// Rust sources that may say a replaced word, each with the reason. The path is a file or a folder.
+/// Rust sources that may contain a replaced word, each with the reason. The path is a file or a folder.
 const MAY_SAY: &[(&str, &str)] = &[
     ("xtask/src/tidy/", "the rules and their tests plant the words that they look for"),
     ("crates/record/src/tests/cases", "golden files hold these names, and never change"),
@@ -28,7 +28,7 @@ const MAY_SAY: &[(&str, &str)] = &[
     ("crates/engine/src/inspect/tests/vendors.rs", "an address as a vendor writes it"),
 ];
 
-/// Names, comments, strings and the names of tests.
+/// Checks names, comments, strings and the names of tests.
 pub(super) fn sources_use_plain_words(tree: &Tree) -> Vec<TidyFinding> {
     let glossary = Glossary::of(tree);
     let mut findings = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn sources_use_plain_words(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// Prose and tables of the documents, without what stands in code.
+/// Checks the prose and tables of the documents, without code.
 pub(super) fn documents_use_plain_words(tree: &Tree) -> Vec<TidyFinding> {
     let glossary = Glossary::of(tree);
     let mut findings = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn prose_lines_are_short(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// A doc comment is read on hover, without the one above it.
+/// Checks that a doc comment does not depend on the one above it: it is read on hover, alone.
 pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
@@ -105,7 +105,8 @@ pub(super) fn doc_comments_stand_alone(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// Whole words. A dot or an underscore inside a word makes it a name: `gateway.dialect` is a setting.
+/// The words of a line of prose. A dot or an underscore inside a word makes it a name: `gateway.dialect` is a
+/// setting.
 fn words_of_prose(prose: &str) -> Vec<&str> {
     prose
         .split(|c: char| !c.is_alphanumeric() && !"._".contains(c))
@@ -114,7 +115,8 @@ fn words_of_prose(prose: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A line of Rust as words in lower case: `ShelfIndex`, `read_shelf` and `SHELF_MAX` all say `shelf`; `itself` does not.
+/// A line of Rust as words in lower case: `ShelfIndex`, `read_shelf` and `SHELF_MAX` all contain `shelf`; `itself`
+/// does not.
 fn words_of_source(line: &str) -> String {
     let mut words = String::with_capacity(line.len() + 8);
     let mut was_small = false;
