@@ -1,5 +1,5 @@
-// What the JavaScript drivers share: one command line, one line of JSON at the end, and on standard error one line for each
-// HTTP reply that the client was given. The clients are as their registry has them; they are watched, not changed.
+// The shared part of the JavaScript drivers: one command line, one line of JSON at the end, and on standard error one
+// line for each HTTP reply to the client. The clients are unmodified from their registries; the driver watches them.
 'use strict';
 
 const crypto = require('node:crypto');
@@ -8,7 +8,7 @@ const https = require('node:https');
 const path = require('node:path');
 const { parseArgs } = require('node:util');
 
-// So much of a reply is shown.
+// The most characters of a reply that are shown.
 const SHOWN_MAX = 300;
 
 const { values: words } = parseArgs({
@@ -23,13 +23,13 @@ const { values: words } = parseArgs({
     },
 });
 
-// Node reads it once, when it starts.
+// Node reads this variable once, when it starts.
 if (words.ca && process.env.NODE_EXTRA_CA_CERTS !== words.ca) {
     fail(new Error(`start it with NODE_EXTRA_CA_CERTS=${words.ca}`));
     process.exit(0);
 }
 
-// Some clients print what they do not understand.
+// Some clients print replies that they do not understand.
 console.log = console.error;
 
 function say(line) {
@@ -65,11 +65,11 @@ for (const wire of [http, https]) {
 }
 
 const digest = crypto.createHash('sha256').update(words.mark).digest('hex');
-// A picture as far as a client looks at it, one for each mark.
+// An image as far as a client checks it, different for each mark.
 const head = '47494638396140002000800000000000ffffff2c00000000400020000002';
 const picture = Buffer.from(`${head}${digest.repeat(40)}003b`, 'hex');
 
-/** What is to be solved. Everything in it follows from the mark, so that the same mark is the same order. */
+/** The order to solve. Everything in it follows from the mark, so one mark is one order. */
 const order = {
     base: words.base.replace(/\/$/, ''),
     key: words.key,
@@ -94,7 +94,7 @@ function installed(name) {
     return path.join(place, 'node', 'node_modules', name);
 }
 
-/** Solves, and says how it went; `solve` gives the answer, and the id where the client tells it. */
+/** Solves the order, and prints the outcome; `solve` returns the answer, and the id if the client shows it. */
 async function run(solve) {
     try {
         const { answer, id } = await solve(order);

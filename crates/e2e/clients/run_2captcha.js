@@ -1,5 +1,5 @@
-// 2captcha 3.0.7, the older client for JavaScript that many still have: classic, JSON. A picture goes as JSON without its
-// content type, everything else in the query.
+// 2captcha 3.0.7, the older client for JavaScript that many still use: classic, JSON. It sends an image as JSON
+// without that content type, and everything else in the query.
 'use strict';
 
 const { installed, notOffered, order, run } = require('./driver.js');
@@ -7,7 +7,7 @@ const { Solver } = require(installed('2captcha'));
 
 const PAUSE_MS = 500;
 
-// Its addresses are written into it, as properties that a subclass can override_setting.
+// Its addresses are fixed, as properties that a subclass can override.
 class Pointed extends Solver {
     get in() {
         return `${order.base}/in.php`;

@@ -1,5 +1,5 @@
-// @zennolab_com/capmonstercloud-client, the official client of CapMonster: JSON. It drops any path of its address, takes no
-// status but 200, and gives a picture ten seconds by default.
+// @zennolab_com/capmonstercloud-client, the official client of CapMonster: JSON. It drops any path of its address,
+// accepts no status except 200, and waits ten seconds for an image by default.
 'use strict';
 
 const { installed, notOffered, order, run } = require('./driver.js');

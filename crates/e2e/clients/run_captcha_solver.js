@@ -1,5 +1,5 @@
-// @2captcha/captcha-solver, the official client of 2captcha for JavaScript: classic, JSON. Tokens are requested by GET,
-// everything else by POST with a JSON body; whatever is no JSON is an error to it.
+// @2captcha/captcha-solver, the official client of 2captcha for JavaScript: classic, JSON. It requests tokens by GET
+// and everything else by POST with a JSON body. A reply that is not JSON is an error for it.
 'use strict';
 
 const { installed, notOffered, order, run } = require('./driver.js');

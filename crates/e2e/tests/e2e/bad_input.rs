@@ -1,5 +1,5 @@
-//! Bad input of every sort: the exit code says who must act, the message says what is wrong and what to do, nothing is
-//! paid for, and nothing is lost.
+//! Bad input of every sort. The exit code shows who must act, and the message says what is wrong and what to do.
+//! Nothing is paid for, and nothing is lost.
 
 mod orders;
 mod providers;

@@ -1,5 +1,5 @@
-//! The program under test, built once per run in the profile and the folder of this test, and run without anything of
-//! the environment that the test itself was started in.
+//! The program under test. It is built once per run, with the profile and in the folder of this test, and runs
+//! without the test's own environment.
 
 use crate::wait::{LONG, until, until_within};
 use std::env;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Names a binary to test instead of the one that would be built, such as a downloaded release.
+/// The variable with a binary to test in place of a new build, such as a downloaded release.
 const GIVEN: &str = "QUITTANCE_BIN";
 
 pub(crate) fn binary() -> &'static Path {
@@ -41,7 +41,7 @@ pub(crate) fn quittance<'a>(args: impl IntoIterator<Item = &'a str>) -> Command 
     command
 }
 
-/// What a shell sees of a command that has ended.
+/// The output and exit code of a command that has ended.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -50,12 +50,12 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Exactly one JSON document on standard output.
+    /// The one JSON document on standard output. There must be no other output.
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|why| panic!("not one JSON document: {why}: {self:?}"))
     }
 
-    /// Checks that it ended with this code and wrote all of this on standard error.
+    /// Checks that the command ended with this code, and wrote all these words to standard error.
     #[track_caller]
     pub(crate) fn must_fail(&self, code: i32, words: &[&str]) -> &Self {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -77,12 +77,12 @@ pub(crate) fn run(command: Command) -> Ran {
     run_with(command, b"")
 }
 
-/// Runs a command to its end with this on standard input.
+/// Runs a command to its end, with this input.
 pub(crate) fn run_with(command: Command, input: &[u8]) -> Ran {
     run_within(LONG, command, input)
 }
 
-/// Runs a command that may take long to its end, at most for this time.
+/// Runs a command to its end, with a limit on its time.
 pub(crate) fn run_within(limit: Duration, mut command: Command, input: &[u8]) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = ChildProcess::start(&mut command);
@@ -99,7 +99,7 @@ pub(crate) fn run_within(limit: Duration, mut command: Command, input: &[u8]) ->
     Ran { code, out: output(out), err: output(err) }
 }
 
-/// A process that does not outlive its test, however that ends.
+/// A process that ends with its test, whatever the outcome of the test.
 pub(crate) struct ChildProcess(pub(crate) Child);
 
 impl ChildProcess {
@@ -107,12 +107,12 @@ impl ChildProcess {
         Self(command.spawn().expect("the binary was built and can be started"))
     }
 
-    /// Waits until it has ended by itself; the exit code.
+    /// Waits until the process has ended by itself. Returns its exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         until("the end of a command", || self.0.try_wait().expect("a child of ours can be queried")).code()
     }
 
-    /// SIGKILL, and gone when this returns.
+    /// Sends SIGKILL, and waits until the process is gone.
     pub(crate) fn kill(&mut self) {
         // It may have ended by itself already.
         _ = self.0.kill();
@@ -126,7 +126,7 @@ impl Drop for ChildProcess {
     }
 }
 
-/// All that comes, as text, gathered while the process runs so that it never blocks on us.
+/// Collects all output as text while the process runs, so that the process never blocks.
 pub(crate) fn drain(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! What is not known is not zero: a budget holds where answers come by callback, which says no price, and stops where
-//! no price is known.
+//! Unknown is not zero: a budget holds if answers come by callback, which contains no price, and stops if no price is
+//! known.
 
 use crate::http::call;
 use crate::provider::Sim;
@@ -9,10 +9,10 @@ use crate::wait::{pass, until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Long enough for a pool that looks every second to buy what it should not.
+/// Long enough for a pool, which checks every second, to buy too much.
 const A_WHILE: Duration = Duration::from_secs(6);
 
-/// Answers come by callback, and no price is set: only the list that ships counts.
+/// A daemon whose answers come by callback, and for which no price is set: only the shipped list counts.
 fn served(sim: &Sim, more: &str) -> Serve {
     Serve::start(Sandbox::with_defaults(sim, more))
 }
@@ -35,7 +35,7 @@ fn get(serve: &Serve, path: &str) -> Value {
 
 const SITE: [&str; 4] = ["-p", "sitekey=0x4A", "-p", "pageurl=https://example.com/login"];
 
-/// Bought with a budget for two answers: 41 when a price that was not known counted 0.
+/// Regression: a budget for two answers bought 41, because an unknown price counted as 0.
 #[test]
 fn a_budget_for_two_answers_buys_two_where_callbacks_bring_them() {
     let sim = quick();
@@ -129,7 +129,8 @@ fn an_answer_without_a_price_has_no_cost_in_any_place() {
     serve.end_in_peace();
 }
 
-/// Before anything happens: the check of the configuration, the doctor and the log at start.
+/// The budget is reported before anything happens: by the check of the configuration, the doctor and the log at
+/// start.
 #[test]
 fn a_budget_without_a_price_is_reported_before_it_is_met() {
     let sim = quick();

@@ -1,4 +1,4 @@
-//! Every command as a user sees it: what it prints where, in which form, and how it ends.
+//! Every command as a user sees it: its output, the streams and formats, and its exit code.
 
 mod beside;
 mod dead;

@@ -1,5 +1,5 @@
-//! Ten thousand callers at once, each with its own connection: half wait in one call, half poll. All are answered,
-//! the daemon's memory stays bounded, and when they have gone nothing of them is left.
+//! Ten thousand callers at once, each with its own connection: half wait in one call, half poll. All get answers, the
+//! daemon's memory stays bounded, and after they have gone, nothing is left of them.
 
 use crate::provider::Sim;
 use crate::sandbox::Sandbox;
@@ -16,11 +16,11 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 const CALLERS: usize = 10_000;
-/// Different orders; the callers share them.
+/// The number of different orders, which the callers share.
 const ORDERS: usize = 100;
-/// What each waiting caller may cost the daemon, all in all.
+/// The most bytes of memory that each waiting caller may cost the daemon, everything included.
 const BYTES_EACH_MAX: u64 = 40 * 1024;
-/// How many may connect at once: the system drops a connection that finds its queue full, and makes it wait for
+/// How many may connect at once. The system drops a connection if its queue is full, and makes the caller wait for
 /// seconds.
 const KNOCKING: usize = 500;
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -66,7 +66,7 @@ impl CrowdCaller {
         }
     }
 
-    /// In one call; again, if the wait was shorter than the solve.
+    /// Waits for the answer in one call, and calls again if that was too short.
     async fn waits(&mut self, n: usize) -> String {
         let order = format!(
             r#"{{"kind":"turnstile","params":{{"sitekey":"site-{}","pageurl":"https://example.com/"}}}}"#,
@@ -103,7 +103,7 @@ impl CrowdCaller {
     }
 }
 
-/// A number of a process, from the system's own usage.
+/// A number about a process, from the system.
 fn memory(pid: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -132,7 +132,8 @@ async fn crowd(address: String) -> Vec<(usize, String)> {
     callers.join_all().await
 }
 
-/// The store opens its files when it first needs them, and the provider's connections rest for a while.
+/// How many more files may be open at the end: the store opens its files at first use, and the provider's connections
+/// stay idle for a while.
 const HANDLES_MORE: usize = 16;
 
 #[test]

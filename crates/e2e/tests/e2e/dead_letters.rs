@@ -1,5 +1,5 @@
-//! Dead letters in great numbers: replayed in bulk by processes that are killed in the middle, carried to another
-//! store, and handled beside a daemon that has the store to itself.
+//! Many dead letters: replayed in bulk by processes that are killed in the middle, moved to another store, and
+//! handled beside a daemon that uses the store alone.
 
 use crate::binary::{ChildProcess, run_within};
 use crate::http::call;
@@ -13,24 +13,24 @@ use std::io::BufReader;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How many dead letters; a larger number for a longer test.
+/// The variable with the number of dead letters; a larger number makes a longer test.
 const SIZE: &str = "QUITTANCE_E2E_LETTERS";
 
 fn size() -> usize {
     env::var(SIZE).ok().and_then(|typed| typed.parse().ok()).unwrap_or(300)
 }
 
-/// For what has to be done with each of them.
+/// The timeout for work on every dead letter.
 fn timeout(size: usize) -> Duration {
     LONG + Duration::from_millis(20 * size as u64)
 }
 
-/// A sandbox in which an order that cannot be solved is a dead letter at once.
+/// A sandbox in which an unsolvable order becomes a dead letter at once.
 fn sandbox_of(sim: &Sim) -> Sandbox {
     Sandbox::of(sim).set("retry.limits.unsolvable=0").set("timing.deadline=10m")
 }
 
-/// So many dead letters, and a provider that works again.
+/// Makes this many dead letters, and a provider that works again.
 fn move_to_dead_letters(sim: &Sim, sandbox: &Sandbox, size: usize) {
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
     let lines: Vec<String> = (0..size).map(|n| line(n as u64, &format!("n{n}")).to_string()).collect();
@@ -72,7 +72,7 @@ impl DeadLetterDaemon {
         serde_json::from_str(&output).expect("it answers in JSON")
     }
 
-    /// Every one of these was replayed once, and bought once, but for what was not known when a process was killed.
+    /// Checks that each of these was replayed and bought once, except those in doubt when a process was killed.
     fn each_was_replayed_once(&self, keys: &[String], sim: &Sim) {
         let mut doubles = 0;
         for key in keys {
@@ -286,7 +286,7 @@ fn what_may_not_be_automated_any_more_is_not_replayed() {
     assert_eq!((sandbox.dead_letters().len(), sim.ledger().accepted()), (1, 0));
 }
 
-/// Markup, a terminal escape, line breaks, what turns writing around, and what a spreadsheet takes for a formula.
+/// Hostile text: markup, a terminal escape, line breaks, a change of writing direction, and a spreadsheet formula.
 const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[2J\u{9b}31m\r\n\u{202e}=1+1";
 
 #[test]

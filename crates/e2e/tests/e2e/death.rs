@@ -1,6 +1,6 @@
-//! kill -9 at 200 random moments under load. A storm at the provider, orders going in all the time, and an engine that
-//! never lives for long; then calm, and everything that was ever accepted must have come to an end, paid for once but
-//! for the doubts that the usage list.
+//! kill -9 at 200 random moments under load: a storm of faults at the provider, new orders all the time, and an
+//! engine that never lives long. Then calm: every accepted order must have ended, and be paid for once, except for
+//! the attempts in doubt in the usage.
 
 use crate::engine::{EngineEnd, EngineProcess};
 use crate::provider::{Sim, SimLedger};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
-/// Two storms side by side, each with a store of its own.
+/// Two storms at once, each with a store of its own.
 const SEEDS: [u64; 2] = [1, 2];
 const KILLS: u32 = 100;
 /// How many orders wait for their answer at any time.
@@ -20,7 +20,7 @@ const IN_FLIGHT: usize = 60;
 /// How often one order is placed again when its event says that this is the thing to do.
 const TRIES_MAX: u32 = 5;
 
-/// SplitMix64: the same seed kills at the same moments, as far as a machine repeats itself.
+/// A random number generator (SplitMix64): one seed kills at one set of moments, as far as a machine repeats itself.
 pub(crate) struct KillDice(pub(crate) u64);
 
 impl KillDice {
@@ -33,12 +33,12 @@ impl KillDice {
     }
 }
 
-/// What the callers ordered and got.
+/// The orders and answers of the callers.
 #[derive(Default)]
 struct DeathCallers {
     seed: u64,
     next_id: u64,
-    /// Ids without an answer yet, and how often they were sent.
+    /// Ids without an answer yet, and how often each was sent.
     pending: BTreeMap<u64, u32>,
     /// The order under which an id was accepted.
     accepted: BTreeMap<u64, String>,
@@ -58,7 +58,7 @@ impl DeathCallers {
         engine.say(&order);
     }
 
-    /// Keeps as many orders in flight as there should be.
+    /// Places orders until enough are in flight.
     fn top_up(&mut self, engine: &mut EngineProcess) {
         while self.pending.len() < IN_FLIGHT {
             let id = self.next_id;
@@ -72,7 +72,7 @@ impl DeathCallers {
         self.pending.keys().for_each(|id| self.ask(engine, *id));
     }
 
-    /// Notes an event; says whether the same must be sent again.
+    /// Handles an event. Returns the id if its order must be sent again.
     fn hear(&mut self, event: &Value) -> Option<u64> {
         let id = event["id"].as_u64()?;
         if event["event"] == "accepted" {
@@ -96,10 +96,10 @@ impl DeathCallers {
     }
 }
 
-/// When the engine dies.
+/// The moment at which the engine is killed.
 enum Moment {
     After(Duration),
-    /// Right after so many events of this name, or when this engine has lived for long.
+    /// After this many events of this name, or when this engine has lived for long.
     CallerOutcome(&'static str, u64),
 }
 
@@ -115,7 +115,7 @@ impl Moment {
     }
 }
 
-/// Lets the engine work until its moment has come.
+/// Lets the engine work until its moment.
 fn live(engine: &mut EngineProcess, callers: &mut DeathCallers, moment: &Moment) {
     let (limit, name, mut left) = match moment {
         Moment::After(span) => (*span, "", 1),
@@ -143,7 +143,7 @@ fn storm(sim: &Sim) {
     sim.put("faults", &rates);
 }
 
-/// Kills the engine again and again, and lets the last one finish in calm weather.
+/// Kills the engine repeatedly, and lets the last one finish in calm.
 fn ordeal(seed: u64, sim: &Sim, sandbox: &Sandbox) -> (DeathCallers, EngineEnd) {
     let mut dice = KillDice(seed);
     let mut callers = DeathCallers { seed, ..DeathCallers::default() };
@@ -171,7 +171,7 @@ fn ordeal(seed: u64, sim: &Sim, sandbox: &Sandbox) -> (DeathCallers, EngineEnd) 
     (callers, engine.finish())
 }
 
-/// Whatever was accepted has been answered, was refused for good, or waits for a person.
+/// Checks that every accepted order was answered, has failed for good, or is a dead letter.
 fn nothing_is_lost(callers: &DeathCallers, dead: &[Value], ledger: &SimLedger) {
     let dead: BTreeSet<&str> = dead.iter().filter_map(|dead_letter| dead_letter["key"].as_str()).collect();
     let sold = ledger.by_page();
@@ -208,7 +208,7 @@ fn nothing_is_lost(callers: &DeathCallers, dead: &[Value], ledger: &SimLedger) {
     );
 }
 
-/// No second payment without a reason that stands in the usage.
+/// Checks that every second payment has a reason in the usage.
 pub(crate) fn paid_once(ended: &EngineEnd, ledger: &SimLedger) {
     let (taken, paid) = (ledger.accepted(), ended.book("paid"));
     let bought = ledger.by_page().len() as u64;

@@ -1,5 +1,5 @@
-//! The demo, the first thing that a new user runs: its usage must equal the mock provider's ledger on every seed, and
-//! it must say so in a way that a script can read.
+//! The demo, the first command of a new user. With every seed, its usage must equal the mock provider's ledger, and
+//! its output must say so for scripts, too.
 
 use crate::binary::{Ran, quittance, run};
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn number(report: &Value, path: &str) -> u64 {
     report.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} is no number in {report}"))
 }
 
-/// What holds of every demo, whatever its seed.
+/// Checks what must hold for every demo, whatever its seed.
 fn every_promise_held(ran: &Ran, requests: u64, captchas: u64) -> Value {
     ran.must_succeed();
     let report = ran.json();

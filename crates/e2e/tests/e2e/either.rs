@@ -1,5 +1,5 @@
-//! Either protocol served from either: a provider of each dialect of the JSON protocol behind both APIs, and the
-//! ledger's word for what it gave.
+//! Both protocols on both sides: a provider of each dialect of the JSON protocol behind both APIs, compared with the
+//! ledger.
 
 use crate::http::{call, try_call};
 use crate::provider::{KEY, Sim};

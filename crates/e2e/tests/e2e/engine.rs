@@ -1,5 +1,5 @@
-//! An engine as a process of its own, `quittance solve --lines --settle`: orders go in as lines, events come out as
-//! lines, and it can be killed like any other process.
+//! An engine as a process, `quittance solve --lines --settle`: orders go in as lines, events come out as lines, and
+//! it can be killed.
 
 use crate::binary::{ChildProcess, drain};
 use crate::wait::LONG;
@@ -17,15 +17,15 @@ pub(crate) struct EngineProcess {
     lines: Option<ChildStdin>,
     events: Receiver<Value>,
     err: Option<JoinHandle<String>>,
-    /// Its folder is there for as long as it is.
+    /// The engine's folder, kept as long as the engine.
     _dir: Arc<TempDir>,
 }
 
-/// What is left of an engine that has ended by itself.
+/// The results of an engine that has ended by itself.
 #[derive(Debug)]
 pub(crate) struct EngineEnd {
     pub(crate) code: Option<i32>,
-    /// All events that were not read yet; the last one is `done`.
+    /// All events that were not read before; the last one is `done`.
     pub(crate) events: Vec<Value>,
 }
 
@@ -53,18 +53,18 @@ impl EngineProcess {
         Self { child, lines, events, err, _dir: dir }
     }
 
-    /// Places an order. An engine that is gone hears nothing, which is what some tests are about.
+    /// Sends an order. An engine that is gone does not get it, as some tests intend.
     pub(crate) fn say(&mut self, line: &Value) {
         let lines = self.lines.as_mut().expect("no input after the end");
         _ = lines.write_all(format!("{line}\n").as_bytes());
     }
 
-    /// The next event, if one comes in this time.
+    /// The next event; `None` if none comes within this time.
     pub(crate) fn next(&mut self, limit: Duration) -> Option<Value> {
         self.events.recv_timeout(limit).ok()
     }
 
-    /// Waits for an event of this name; what comes before it is dropped.
+    /// Waits for an event of this name, and drops earlier ones.
     pub(crate) fn hear(&mut self, name: &str) -> Value {
         loop {
             let event = self.next(LONG).unwrap_or_else(|| self.give_up(name));
@@ -80,13 +80,13 @@ impl EngineProcess {
         panic!("the engine never wrote `{name}`; on standard error: {err}");
     }
 
-    /// SIGKILL; what it wrote before it died counts.
+    /// Sends SIGKILL. Returns the events that were written before.
     pub(crate) fn kill(mut self) -> Vec<Value> {
         self.child.kill();
         self.events.iter().collect()
     }
 
-    /// No more input: it ends when everything has settled.
+    /// Closes the input: the engine ends when no order is open.
     pub(crate) fn finish(mut self) -> EngineEnd {
         self.lines = None;
         let mut output_lines = Vec::new();

@@ -1,5 +1,5 @@
-//! The OpenAPI document held against the running gateway by a schema-based fuzzer, schemathesis: whatever it thinks
-//! up, no answer is a 5xx, or one that the document does not have. `scripts/clients` installs it.
+//! A schema-based fuzzer, schemathesis, compares the OpenAPI document with the running gateway: no response may be a
+//! 5xx, or one that the document does not describe. `scripts/clients` installs the fuzzer.
 
 use crate::binary::{ChildProcess, drain, run_within};
 use crate::provider::Sim;
@@ -14,17 +14,17 @@ use std::time::Duration;
 
 const TENANT: &str = "f00dface0f00dface0f00dface0f00da";
 const OPERATOR: &str = "0be7a70e0be7a70e0be7a70e0be7a70e";
-/// Where the keys stand in the environment.
+/// The variable with the tenant's key.
 const TENANT_VARIABLE: &str = "E2E_TENANT_KEY";
 const OPERATOR_VARIABLE: &str = "E2E_OPERATOR_KEY";
 
-/// Fixed, so that every run sends the same requests and finds the same faults.
+/// A fixed seed, so that every run sends equal requests and finds equal faults.
 const SEED: &str = "20261116";
 const EXAMPLES_MAX: &str = "30";
-/// It asks thousands of questions.
+/// The timeout of the fuzzer, which sends thousands of requests.
 const FUZZ_WAIT: Duration = Duration::from_secs(300);
 
-/// What fits the document may still make no sense: an unknown kind, an answer that has expired.
+/// Rules for requests that fit the document but are not valid: an unknown kind, an expired answer.
 const RULES: &str = r#"
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "401", "403", "404", "409", "410", "422", "429"]
@@ -62,7 +62,7 @@ impl FuzzedGateway {
         Self { child, url, out: Some(drain(out)), err: Some(err) }
     }
 
-    /// It still lives, and nothing in it broke meanwhile.
+    /// Checks that the gateway still runs without a fault, and ends it.
     fn end_in_peace(mut self) {
         assert!(self.child.0.try_wait().expect("a child of ours can be queried").is_none(), "it has ended");
         self.child.kill();
@@ -85,7 +85,7 @@ fn schemathesis() -> PathBuf {
     entry
 }
 
-/// Lets it loose with this key on what `more` leaves of the document.
+/// Runs the fuzzer with this key on a part of the document, which `more` selects.
 fn fuzz(key: &str, more: &[&str]) {
     let sim = Sim::start();
     let sandbox = Sandbox::of(&sim);
@@ -107,13 +107,13 @@ fn fuzz(key: &str, more: &[&str]) {
     serving.end_in_peace();
 }
 
-/// Live streams last as long as what they watch, or for ever: the test does not wait for their ends.
+/// Live streams last as long as their subject, or for ever, so the test does not wait for their ends.
 #[test]
 fn the_document_is_true_for_a_tenant() {
     fuzz(TENANT, &["--exclude-tag", "admin", "--exclude-tag", "events"]);
 }
 
-/// It cannot write lines of JSON, so an import is left to its own test.
+/// The fuzzer cannot write lines of JSON, so the import has a test of its own.
 #[test]
 fn the_document_is_true_for_the_operator() {
     fuzz(OPERATOR, &["--include-tag", "admin", "--exclude-operation-id", "importDead"]);

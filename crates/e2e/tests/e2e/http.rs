@@ -1,5 +1,5 @@
-//! HTTP by hand, as much as is needed to read a ledger, to play a stranger who calls back, and to be a server that is
-//! no provider at all.
+//! A small HTTP client and server for tests: to read a ledger, to send callbacks as a stranger, and to be a server
+//! that is no provider.
 
 use crate::wait::until;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Below the range from which systems take the ports of outgoing calls, so that none of those sits on ours when a
-/// killed engine comes back to it.
+/// The first port. These ports are below the range of outgoing calls, so that no such call uses the port of a killed
+/// engine before it returns.
 const PORTS_FROM: u16 = 20_000;
 const PORTS: u16 = 10_000;
 
@@ -27,21 +27,21 @@ pub(crate) fn free_port() -> u16 {
     })
 }
 
-/// One call; the status and the body, or nothing if the connection ended otherwise.
+/// Sends one request. Returns the status and the body; `None` if the connection ended without a response.
 pub(crate) fn try_call(verb: &str, url: &str, content_type: &str, body: &str) -> Option<(u16, String)> {
     let (head, body) = exchange(verb, url, content_type, body)?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
     Some((status, body))
 }
 
-/// One GET; the headers, by their names in lower case, and the body.
+/// Sends one GET. Returns the headers, with their names in lower case, and the body.
 pub(crate) fn read_with_headers(url: &str) -> (BTreeMap<String, String>, String) {
     let (head, body) = until(url, || exchange("GET", url, "text/plain", ""));
     let headers = head.lines().filter_map(|line| line.split_once(": "));
     (headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect(), body)
 }
 
-/// One call; the head and the body of the response.
+/// Sends one request. Returns the head and the body of the response.
 fn exchange(verb: &str, url: &str, content_type: &str, body: &str) -> Option<(String, String)> {
     let rest = url.strip_prefix("http://").expect("all here is plain http");
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -59,12 +59,12 @@ fn exchange(verb: &str, url: &str, content_type: &str, body: &str) -> Option<(St
     Some((head.to_owned(), body.to_owned()))
 }
 
-/// One call that is repeated until it is answered: a provider in a storm drops the judge's calls as well.
+/// Repeats a request until it is answered: a provider in a storm drops the test's requests as well.
 pub(crate) fn call(verb: &str, url: &str, body: &str) -> (u16, String) {
     until(url, || try_call(verb, url, "application/json", body))
 }
 
-/// A web server that answers everything with a page for people.
+/// A web server that answers every request with an HTML page.
 pub(crate) struct Website {
     pub(crate) url: String,
     calls: Arc<AtomicU64>,

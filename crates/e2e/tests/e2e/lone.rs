@@ -1,4 +1,4 @@
-//! One client, alone, while the provider is down: it can only poll, and takes any error for the last word. So it gets
+//! One client, alone, while the provider is down. It can only poll, and treats any error as final, so it must get
 //! none.
 
 use crate::either::classic;

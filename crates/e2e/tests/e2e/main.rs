@@ -1,5 +1,5 @@
-//! Whole processes, as users run them: the built `quittance` and HTTP, and no crate of ours. What a test here sees is
-//! what a user, a script or a provider sees; the mock provider's ledger is the judge of what was really paid for.
+//! Whole processes, as users run them: the built `quittance` and HTTP, without our crates. A test sees only what a
+//! user, a script or a provider sees. The mock provider's ledger shows what was really paid for.
 
 mod bad_input;
 mod binary;

@@ -1,5 +1,5 @@
-//! Three nodes on one store, each a process of its own, with one provider: what one node promises, they promise
-//! together, whatever befalls the store or the nodes. Every promise is shown on Redis and on PostgreSQL.
+//! Three nodes on one store, each a process, with one provider. What one node promises, they promise together,
+//! whatever happens to the store or the nodes. Every promise is tested on Redis and on PostgreSQL.
 
 mod any;
 mod balancer;
@@ -39,7 +39,7 @@ macro_rules! on_both_stores {
 }
 use on_both_stores;
 
-/// What was measured, for people who run a test by hand: `cargo test -p quittance-e2e nodes -- --nocapture`.
+/// Prints a measurement, for a test that is run by hand: `cargo test -p quittance-e2e nodes -- --nocapture`.
 macro_rules! tell {
     ($($words:tt)*) => {{
         use std::io::Write as _;

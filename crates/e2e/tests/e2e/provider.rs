@@ -1,4 +1,4 @@
-//! The stand-in provider as a process of its own, `quittance mock`, and its ledger: the judge in all these tests.
+//! The mock provider as a process, `quittance mock`, and its ledger, which all these tests trust.
 
 use crate::binary::{ChildProcess, quittance};
 use crate::http::call;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{ChildStdout, Stdio};
 
-/// The key of its one account.
+/// The key of its only account.
 pub(crate) const KEY: &str = "e2ee2ee2ee2ee2ee2ee2ee2ee2ee2ee2";
 
 pub(crate) struct Sim {
@@ -19,7 +19,7 @@ pub(crate) struct Sim {
 }
 
 impl Sim {
-    /// Calm, on a port of its own; what takes half a minute in life takes a blink, and no client is banned.
+    /// Starts a calm provider on a port of its own. Solves are very short, and no client is banned.
     pub(crate) fn start() -> Self {
         Self::start_with("2captcha", &[])
     }
@@ -58,7 +58,7 @@ impl Sim {
         assert_eq!(self.ask("PUT", path, body), json!({ "ok": true }));
     }
 
-    /// From now on these rules hold.
+    /// Replaces the rules for faults.
     pub(crate) fn script(&self, rules: &Value) {
         self.put("script", rules);
     }
@@ -72,7 +72,7 @@ impl Sim {
         SimLedger(self.read("ledger"))
     }
 
-    /// Ends it as a person or a supervisor would; its code, and the rest of its output.
+    /// Ends the provider as a user or a supervisor does. Returns its exit code and the rest of its output.
     pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         let pid = Pid::from_child(&self.child.0);
         kill_process(pid, signal).expect("our own child can be signalled");
@@ -83,7 +83,7 @@ impl Sim {
     }
 }
 
-/// What the provider really took, and what for.
+/// The ledger: what the provider really took, and for which orders.
 pub(crate) struct SimLedger(pub(crate) Value);
 
 impl SimLedger {
@@ -91,18 +91,17 @@ impl SimLedger {
         self.0["totals"][name].as_u64().unwrap_or_else(|| panic!("the ledger has no total `{name}`"))
     }
 
-    /// How many tasks were taken, each of them paid for.
+    /// How many tasks were taken; each is paid for.
     pub(crate) fn accepted(&self) -> u64 {
         self.total("accepted")
     }
 
-    /// How often a script of the provider was called.
+    /// How often an API script of the provider, such as `in.php`, was called.
     pub(crate) fn requests(&self, script: &str) -> u64 {
         self.0["totals"]["requests"][script].as_u64().unwrap_or(0)
     }
 
-    /// How often tasks were polled, whatever other requests `res.php` got: a daemon looks at its account now and
-    /// then.
+    /// How often tasks were polled, without other requests to `res.php`: a daemon reads its account now and then.
     pub(crate) fn polls(&self) -> u64 {
         let actions = &self.0["totals"]["actions"];
         ["get", "get2"].iter().filter_map(|action| actions[action].as_u64()).sum()
@@ -112,7 +111,7 @@ impl SimLedger {
         self.0["tasks"].as_array().expect("it lists tasks")
     }
 
-    /// The tasks by the page that they were bought for.
+    /// The tasks, by the page for which they were bought.
     pub(crate) fn by_page(&self) -> BTreeMap<&str, Vec<&Value>> {
         let mut pages: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         for task in self.tasks() {

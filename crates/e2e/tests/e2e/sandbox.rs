@@ -1,5 +1,5 @@
-//! A sandbox for one test: a temporary folder with a store and a configuration in which every duration is a fraction
-//! of what it is in life. A test overrides settings with `set`, as an operator would.
+//! A sandbox for one test: a temporary folder with a store and a configuration with short durations. A test overrides
+//! settings with `set`, as an operator does.
 
 use crate::binary::{Ran, quittance, run, run_with};
 use crate::engine::EngineProcess;
@@ -12,19 +12,19 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The variable that holds the provider's key.
+/// The variable with the provider's key.
 pub(crate) const KEY_VARIABLE: &str = "E2E_PROVIDER_KEY";
 
 pub(crate) struct Sandbox {
     dir: Arc<TempDir>,
     key: String,
-    /// Where callbacks come in, if they do.
+    /// The address for callbacks; `None` if there are none.
     pub(crate) callbacks: Option<String>,
     overrides: Vec<String>,
 }
 
 impl Sandbox {
-    /// Calls this provider, and is called back.
+    /// A sandbox with this provider and with callbacks.
     pub(crate) fn of(sim: &Sim) -> Self {
         Self::at(&sim.url, sim.profile)
     }
@@ -36,7 +36,7 @@ impl Sandbox {
         Self { callbacks, ..Self::with_config(&format!("{gateway}{}", config(provider, profile))) }
     }
 
-    /// Calls this provider and is called back, and has every other setting as it comes: spans are as long as in life.
+    /// A sandbox with this provider, callbacks, and defaults for all other settings, with durations as in production.
     pub(crate) fn with_defaults(sim: &Sim, more: &str) -> Self {
         let port = free_port();
         Self::with_config(&format!(
@@ -46,7 +46,7 @@ impl Sandbox {
         ))
     }
 
-    /// Calls this provider, without callbacks.
+    /// A sandbox with this provider, without callbacks.
     pub(crate) fn polling(sim: &Sim) -> Self {
         Self::with_config(&config(&sim.url, sim.profile))
     }
@@ -71,7 +71,7 @@ impl Sandbox {
         self.overrides.push(format!("{name}={value}"));
     }
 
-    /// What was set before is what it would have been anyway.
+    /// Removes an override that was set before.
     pub(crate) fn leave_out(&mut self, name: &str) {
         let setting = format!("{name}=");
         self.overrides.retain(|old| !old.starts_with(&setting));
@@ -99,12 +99,12 @@ impl Sandbox {
         run(self.command(args))
     }
 
-    /// `solve --lines` with these lines, to its end.
+    /// Runs `solve --lines` with these lines to its end.
     pub(crate) fn run_lines(&self, lines: &[String]) -> Ran {
         run_with(self.command(&["solve", "--lines"]), format!("{}\n", lines.join("\n")).as_bytes())
     }
 
-    /// `solve` for a page of its own.
+    /// Runs `solve` for a page of its own.
     pub(crate) fn solve(&self, mark: &str, more: &[&str]) -> Ran {
         let (page, key) = (format!("pageurl={}", page(mark)), format!("googlekey={}", site_key(mark)));
         let mut args = vec!["solve", "recaptcha_v2", "-p", &page, "-p", &key];
@@ -112,7 +112,7 @@ impl Sandbox {
         self.run(&args)
     }
 
-    /// `solve --lines --settle`, left running.
+    /// Starts `solve --lines --settle`, and leaves it running.
     pub(crate) fn engine(&self) -> EngineProcess {
         EngineProcess::start(self.command(&["solve", "--lines", "--settle"]), Arc::clone(&self.dir))
     }
@@ -124,7 +124,7 @@ impl Sandbox {
     }
 }
 
-/// The page of a captcha; its mark is how the ledger tells one captcha from another.
+/// The page of a captcha. Its mark distinguishes captchas in the ledger.
 pub(crate) fn page(mark: &str) -> String {
     format!("https://{mark}.example.com/login")
 }
@@ -139,9 +139,10 @@ pub(crate) fn line(id: u64, mark: &str) -> Value {
     json!({ "id": id, "kind": "recaptcha_v2", "params": params })
 }
 
-/// What the mock provider charges for a picture, and for the other kinds that are used here.
+/// The kinds for which the mock provider charges its price of an image.
 const PICTURES: [&str; 8] =
     ["image", "rotate", "text", "grid", "coordinates", "canvas", "bounding_box", "bls"];
+/// The other kinds that are used here.
 const OTHERS: [&str; 24] = [
     "audio",
     "recaptcha_v2",

@@ -1,5 +1,5 @@
-//! The gateway as a process of its own, `quittance serve`, on both of its ports: http, and https with a certificate
-//! of its own making.
+//! The gateway as a process, `quittance serve`, on both of its ports: http, and https with its own certificate for
+//! development.
 
 use crate::binary::{ChildProcess, drain};
 use crate::sandbox::Sandbox;
@@ -13,16 +13,16 @@ pub(crate) struct Serve {
     out: Option<JoinHandle<String>>,
     err: Option<JoinHandle<String>>,
     pub(crate) http: String,
-    /// By its number.
+    /// The https address, with a number as the host.
     pub(crate) https: String,
-    /// What its certificate is checked with.
+    /// The file of the authority that certifies the gateway.
     pub(crate) ca: PathBuf,
-    /// Its folder is there for as long as it is.
+    /// The sandbox, kept as long as the gateway.
     pub(crate) sandbox: Sandbox,
 }
 
 impl Serve {
-    /// Listens where the sandbox says, and for https on any port.
+    /// Starts a gateway that listens as the sandbox sets it, and for https on any port.
     pub(crate) fn start(sandbox: Sandbox) -> Self {
         let tls = sandbox.path("tls").display().to_string();
         let mut command =
@@ -55,26 +55,26 @@ impl Serve {
         self.child.0.id()
     }
 
-    /// The https port by its name.
+    /// The https address, with a name as the host.
     pub(crate) fn named(&self) -> String {
         self.https.replace("127.0.0.1", "localhost")
     }
 
-    /// It is gone without a word; what is left can be served again, at the same address.
+    /// Kills the gateway. What is left can be served again at its old address.
     pub(crate) fn killed(self) -> Sandbox {
         let Self { mut child, sandbox, .. } = self;
         child.kill();
         sandbox
     }
 
-    /// Ends it; what it wrote to its log.
+    /// Ends the gateway. Returns its log.
     pub(crate) fn log(mut self) -> String {
         self.child.kill();
         let err = self.err.take().expect("the log is read once");
         err.join().expect("reading does not panic")
     }
 
-    /// Nothing in it broke meanwhile.
+    /// Ends the gateway, and checks that it had no fault.
     pub(crate) fn end_in_peace(mut self) {
         assert!(self.child.0.try_wait().expect("a child of ours can be queried").is_none(), "it has ended");
         self.child.kill();
@@ -85,7 +85,7 @@ impl Serve {
     }
 }
 
-/// All lines up to `ready`; none if it ended before.
+/// All lines up to `ready`; `None` if the gateway ended before.
 pub(crate) fn until_ready(out: &mut BufReader<ChildStdout>) -> Option<String> {
     let mut output = String::new();
     while !output.ends_with("ready\n") {

@@ -1,5 +1,5 @@
-//! The traps that others fell into, as far as they can be seen from outside, each a test named as a sentence. What
-//! really happened is read in the provider's ledger.
+//! Traps: mistakes that others made, as far as they can be seen from outside. Each is a test with a sentence as its
+//! name. The provider's ledger shows what really happened.
 
 mod callbacks;
 mod callers;
@@ -15,12 +15,12 @@ use crate::sandbox::page;
 use crate::wait::until;
 use serde_json::Value;
 
-/// Waits until the ledger shows this.
+/// Waits until this holds for the ledger.
 fn until_ledger(sim: &Sim, what: &str, holds: impl Fn(&crate::provider::SimLedger) -> bool) {
     until(what, || holds(&sim.ledger()).then_some(()));
 }
 
-/// That the answer is one that was sold for this captcha.
+/// Checks that the answer was sold for this captcha.
 #[track_caller]
 fn was_sold(sim: &Sim, mark: &str, answer: &Value) {
     let ledger = sim.ledger();

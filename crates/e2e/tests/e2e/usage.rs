@@ -1,6 +1,6 @@
-//! The one check that every storm ends with: what `quittance usage` adds up is what the provider's ledger says was
-//! taken and charged. Where a reply was lost for good, the difference is exactly what `quittance audit` lists as
-//! in doubt, or as an answer that never came; where nothing was lost there is none.
+//! The final check of every storm: the sums of `quittance usage` equal what the provider's ledger shows as taken and
+//! charged. If replies were lost for good, the difference is exactly what `quittance audit` lists as in doubt, or as
+//! an answer that never came. Otherwise there is no difference.
 
 use crate::provider::{Sim, SimLedger};
 use crate::sandbox::Sandbox;
@@ -10,7 +10,7 @@ use std::fs;
 use std::time::Duration;
 
 const DAYS: &str = "2d";
-/// What is on its way when the storm is over comes within seconds.
+/// The pause between two checks: what is on its way at the end of a storm comes within seconds.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Both sides, and the difference between them.
@@ -18,10 +18,10 @@ const PAUSE: Duration = Duration::from_millis(250);
 pub(crate) struct Agreement {
     pub(crate) paid: u64,
     pub(crate) cost_micros: u64,
-    /// Taken, and we never heard of it.
+    /// Tasks that were taken without our knowledge.
     pub(crate) in_doubt: u64,
     pub(crate) in_doubt_micros: u64,
-    /// Taken and charged, and no answer ever came.
+    /// The cost of tasks that were taken and charged, and never answered.
     pub(crate) unanswered_micros: u64,
     given_back_micros: u64,
     taken: u64,
@@ -58,7 +58,7 @@ impl Agreement {
         }
     }
 
-    /// Of count and of money, and no attempt without its reason.
+    /// Whether counts and money agree, and every attempt has its reason.
     fn holds(&self) -> bool {
         self.paid + self.in_doubt == self.taken
             && self.cost_micros + self.in_doubt_micros + self.unanswered_micros
@@ -68,7 +68,7 @@ impl Agreement {
     }
 }
 
-/// Asks until what is still on its way has come.
+/// Repeats the check until everything on its way has come.
 #[track_caller]
 pub(crate) fn usage_equals_ledger(sandbox: &Sandbox, sim: &Sim) -> Agreement {
     let end = now() + LONG;
@@ -82,7 +82,7 @@ pub(crate) fn usage_equals_ledger(sandbox: &Sandbox, sim: &Sim) -> Agreement {
     }
 }
 
-/// Waits until the usage equals the ledger, where no reply was lost for good: not a cent is missing.
+/// Waits until the usage equals the ledger exactly, for storms without replies that were lost for good.
 #[track_caller]
 pub(crate) fn usage_equals_ledger_to_the_cent(sandbox: &Sandbox, sim: &Sim) {
     let agreement = usage_equals_ledger(sandbox, sim);

@@ -1,12 +1,12 @@
-//! The one clock and the one way to wait: for something that can be observed, with a limit that only a broken program
+//! The only clock and the only ways to wait: for something observable, with a limit that only a broken program
 //! reaches. No test sleeps and hopes.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here may take on a machine that is busy with something else.
+/// A timeout for everything here, also on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// How often it is checked again where there is no notice.
+/// The pause between two checks if there is no notice.
 const LOOK: Duration = Duration::from_millis(10);
 
 #[expect(
@@ -17,12 +17,12 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Looks until there is something to see.
+/// Checks repeatedly until `look` returns a value.
 pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     until_within(LONG, what, look)
 }
 
-/// Looks until there is something to see, at most for this time.
+/// Checks repeatedly until `look` returns a value, at most for this time.
 pub(crate) fn until_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = now() + limit;
     loop {
@@ -34,8 +34,8 @@ pub(crate) fn until_within<T>(limit: Duration, what: &str, mut look: impl FnMut(
     }
 }
 
-/// Lets time pass that has to pass: a pause between two calls, or how long something stays broken. Nothing is
-/// expected to have happened by its end.
+/// Waits for time to pass: a pause between two calls, or while something stays broken. No caller may expect that
+/// something has happened by its end.
 pub(crate) fn pass(span: Duration) {
     let end = now() + span;
     loop {

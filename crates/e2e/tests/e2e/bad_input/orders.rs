@@ -1,11 +1,11 @@
-//! Orders that make no sense, or that may not be placed.
+//! Orders that are not valid, or that may not be placed.
 
 use crate::provider::Sim;
 use crate::sandbox::{Sandbox, line};
 use serde_json::{Value, json};
 use std::fs;
 
-/// Nothing was paid for, and nothing lies around.
+/// Checks that nothing was paid for, and that no files are left.
 fn nothing_happened(sim: &Sim, sandbox: &Sandbox) {
     assert_eq!(sim.ledger().requests("in.php"), 0, "the provider was called");
     assert!(sandbox.dead_letters().is_empty());

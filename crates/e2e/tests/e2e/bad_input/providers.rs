@@ -1,5 +1,5 @@
-//! Providers that are none, that are not there, or that do not know us: the order is kept, and when the fault is
-//! fixed the answer comes, paid for once.
+//! Providers that do not exist, are away, or do not know our key. The order is kept, and when the fault is fixed, the
+//! answer comes and is paid for once.
 
 use crate::http::{Website, free_port};
 use crate::provider::Sim;
@@ -42,8 +42,8 @@ fn a_wrong_key_ends_at_once_and_the_same_command_gets_the_answer_when_it_is_righ
     }
 }
 
-/// Shared, the order is kept and goes on; otherwise no caller could come back for it, and it must not be bought
-/// beside the next.
+/// A shared order is kept and continues. Without sharing, no caller could come back for the order, so it must not be
+/// bought in addition to the next one.
 fn a_wrong_key_costs_nothing(reuse: &str, paid_for_a_repeat: u64) {
     let sim = Sim::start();
     let sandbox =

@@ -1,4 +1,4 @@
-//! Configurations that are wrong: each is refused before the store is touched, with the place and the remedy.
+//! Wrong configurations: each is refused before the store is opened, with the place of the error and what to do.
 
 use crate::binary::{quittance, run};
 use crate::http::free_port;

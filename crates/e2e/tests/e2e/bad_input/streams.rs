@@ -1,4 +1,4 @@
-//! Streams that end early: a reader who has seen enough, a writer who has nothing to say, a disk that is full.
+//! Streams that end early: a reader that stops, a writer that sends nothing, a full disk.
 
 use crate::binary::{ChildProcess, drain, quittance, run};
 use crate::provider::Sim;

@@ -1,5 +1,5 @@
-//! A client dies between its submit and its poll, is started again, and knows nothing of its first life. The gateway
-//! does: the same order has the same id, and is paid for once.
+//! A client dies between its submit and its poll, and starts again without memory. The gateway remembers the order:
+//! it has its old id, and is paid for once.
 
 use super::judge::{sold, was_served};
 use super::visit::ClientVisit;

@@ -1,4 +1,4 @@
-//! Calm weather: every client asks for everything that it can, over http and https, and gets what the provider sold.
+//! Calm: every client requests every kind that it supports, over http and https, and gets what the provider sold.
 
 use super::judge::was_served;
 use super::visit::{ClientVisit, all};
@@ -31,7 +31,7 @@ fn with_report(mut visits: Vec<ClientVisit>, report: &'static str) -> Vec<Client
     visits
 }
 
-/// Runs them all; each is served, and what was bought for one is given to no other.
+/// Runs all visits. Each must be served, and no answer may go to two clients.
 fn are_served(visits: &[ClientVisit], sim: &Sim, gateway: Serve) {
     let results = all(visits);
     let ledger = sim.ledger();
@@ -201,7 +201,8 @@ fn the_clients_of_2captcha_get_every_kind() {
     are_served(&requests, &sim, gateway);
 }
 
-/// python-anticaptcha and the client of CapMonster drop any path of their address: they can only be served at the root.
+/// python-anticaptcha and the client of CapMonster drop any path of their address, so they can only be served at the
+/// root.
 #[test]
 fn the_clients_that_speak_json_get_every_kind() {
     const AT_THE_ROOT: &[ClientRow] = &[
@@ -267,7 +268,7 @@ fn the_clients_that_speak_json_get_every_kind() {
     are_served(&requests, &sim, gateway);
 }
 
-/// The provider has it in another shape; the client of the other is served all the same.
+/// The provider returns another JSON shape, and the client of the other service is still served.
 #[test]
 fn a_client_need_not_know_whose_answer_it_gets() {
     const THEIRS: &[ClientRow] = &[

@@ -1,5 +1,5 @@
-//! Faults at the provider: it is gone for a while, then loses requests and replies and answers with 502 pages. The
-//! clients cannot bear any of that, and need not: the gateway makes them wait, and they get their answers.
+//! Faults at the provider: it is away for a while, then loses requests and replies, and sends 502 pages. Clients
+//! cannot handle this and need not: the gateway makes them wait, and they get their answers.
 
 use super::judge::was_served;
 use super::visit::{ClientVisit, all};
@@ -10,10 +10,10 @@ use crate::serve::Serve;
 use crate::usage::usage_equals_ledger;
 use serde_json::json;
 
-/// How long the provider is gone.
+/// How long the provider is away.
 const AWAY_MS: u64 = 5_000;
 
-/// Whatever an order may try in this time, it may try.
+/// Settings without limits on retries during this time.
 const PATIENT: [&str; 6] = [
     "retry.limits.busy=100",
     "retry.limits.unreachable=100",

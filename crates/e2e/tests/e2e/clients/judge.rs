@@ -1,11 +1,11 @@
-//! Whether a client was given what the provider sold: the ledger knows.
+//! Checks with the ledger whether a client got what the provider sold.
 
 use super::visit::VisitResult;
 use crate::provider::SimLedger;
 use crate::sandbox::page;
 use serde_json::Value;
 
-/// Checks that it was answered, with what the provider gave for this very order, and saw no error.
+/// Checks that the client got the provider's answer for its own order, and saw no error.
 #[track_caller]
 pub(super) fn was_served(result: &VisitResult, ledger: &SimLedger) {
     result.saw_no_error();
@@ -29,8 +29,8 @@ pub(super) fn was_served(result: &VisitResult, ledger: &SimLedger) {
     }
 }
 
-/// The tasks of one order. What is no page, such as a picture, the ledger shows by its digest only; its answer
-/// follows from the picture, so that looking through all is as good.
+/// The tasks of one order. If it has no page, the ledger has only a digest, as for an image. Its answer follows from
+/// the image, so a search through all tasks is as good.
 pub(super) fn sold<'a>(ledger: &'a SimLedger, what: &str, mark: &str) -> impl Iterator<Item = &'a Value> {
     let page = has_page(what).then(|| page(mark));
     ledger.tasks().iter().filter(move |task| {
@@ -43,7 +43,7 @@ fn has_page(what: &str) -> bool {
     !["image", "text", "grid", "bls", "rotate", "coordinates"].iter().any(|begin| what.starts_with(begin))
 }
 
-/// Whether a client's answer is the provider's. Clients unpack what is JSON, and leave out prefixes.
+/// Whether a client's answer is the provider's. Clients parse JSON, and leave out prefixes.
 fn is_same(answer: &str, sold: &Value) -> bool {
     if sold.as_str() == Some(answer) {
         return true;

@@ -1,5 +1,5 @@
-//! One run of one real client for one thing, through its driver in `crates/e2e/clients`. The driver says how it went
-//! in one line, and on standard error which replies the client was given.
+//! One run of one real client for one order, through its driver in `crates/e2e/clients`. The driver prints the
+//! outcome in one line, and on standard error the replies that the client got.
 
 use crate::binary::{ChildProcess, drain};
 use crate::wait::LONG;
@@ -13,22 +13,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-/// The key that the clients have: without tenants any will do, and most clients want 32 characters.
+/// The key of the clients. Without tenants any key will do, and most clients demand 32 characters.
 pub(super) const KEY: &str = "c11e47c11e47c11e47c11e47c11e47c1";
-/// So many run side by side: most of their time they wait.
+/// How many clients run at once. Most of the time they wait.
 const AT_ONCE: usize = 40;
 
 #[derive(Clone)]
 pub(super) struct ClientVisit {
-    /// The driver.
+    /// The script of the driver.
     pub(super) script: &'static str,
     /// `sync`, `async` or `extended`.
     pub(super) how: &'static str,
     pub(super) what: &'static str,
-    /// Where the gateway is.
+    /// The address of the gateway.
     pub(super) base: String,
     pub(super) ca: Option<PathBuf>,
-    /// What to say of the answer afterwards.
+    /// The report to send about the answer; `None` for none.
     pub(super) report: Option<&'static str>,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Debug for ClientVisit {
 }
 
 impl ClientVisit {
-    /// Names the order: the same in every run of this client for this thing over this protocol.
+    /// The mark of the order: equal in every run of this client for this order over this protocol.
     pub(super) fn mark(&self) -> String {
         let protocol = self.base.split(':').next().unwrap_or_default();
         let script = self.script.trim_start_matches("run_").split('.').next().unwrap_or_default();
@@ -87,7 +87,7 @@ fn installed() -> PathBuf {
     place.canonicalize().expect("it exists")
 }
 
-/// What a client was answered.
+/// A reply to a client.
 #[derive(Clone, Debug)]
 pub(super) struct ClientReply {
     path: String,
@@ -96,7 +96,7 @@ pub(super) struct ClientReply {
 }
 
 impl ClientReply {
-    /// The id, if this is the reply to a submit that was taken.
+    /// The id, if this is the reply to an accepted submit.
     fn id(&self) -> Option<String> {
         if self.path.ends_with("/in.php") {
             let text = self.body.strip_prefix("OK|").map(str::to_owned);
@@ -112,7 +112,7 @@ impl ClientReply {
     }
 }
 
-/// A client that is at it.
+/// A client that is running.
 pub(super) struct ClientRun {
     child: ChildProcess,
     replies: Receiver<Result<ClientReply, String>>,
@@ -120,7 +120,7 @@ pub(super) struct ClientRun {
 }
 
 impl ClientRun {
-    /// Waits until it has an id, and kills it.
+    /// Waits until the client has an id, and kills it.
     pub(super) fn kill_after_submit(mut self) -> String {
         loop {
             match self.replies.recv_timeout(LONG) {
@@ -175,7 +175,7 @@ fn replies(err: ChildStderr) -> Receiver<Result<ClientReply, String>> {
     replies
 }
 
-/// How it went.
+/// The outcome of a visit.
 #[derive(Debug)]
 pub(super) struct VisitResult {
     pub(super) visit: ClientVisit,
@@ -184,7 +184,7 @@ pub(super) struct VisitResult {
 }
 
 impl VisitResult {
-    /// What the client gave its user.
+    /// The answer that the client returned to its user.
     #[track_caller]
     pub(super) fn answer(&self) -> &str {
         assert_eq!(
@@ -195,13 +195,13 @@ impl VisitResult {
         self.client_output["answer"].as_str().expect("an answer is text")
     }
 
-    /// What its submit was answered with.
+    /// The reply to the client's submit.
     pub(super) fn id(&self) -> String {
         let entry = self.replies.iter().find_map(ClientReply::id);
         entry.unwrap_or_else(|| panic!("{:?} never got an id: {:?}", self.visit, self.replies))
     }
 
-    /// It talked to the gateway, and never got a server error.
+    /// Checks that the client called the gateway, and never got a server error.
     #[track_caller]
     pub(super) fn saw_no_error(&self) {
         assert!(!self.replies.is_empty(), "{:?} got no reply: {}", self.visit, self.client_output);
@@ -211,7 +211,7 @@ impl VisitResult {
     }
 }
 
-/// All of them, side by side.
+/// Runs all visits at once.
 pub(super) fn all(visits: &[ClientVisit]) -> Vec<VisitResult> {
     let next = AtomicUsize::new(0);
     let work = || {

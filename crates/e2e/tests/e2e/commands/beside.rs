@@ -1,5 +1,5 @@
-//! `quittance solve` where the store is in use: a daemon carries the order out, another command is waited for, and an
-//! interrupted command says what becomes of its order.
+//! `quittance solve` while the store is in use. A daemon carries the order out, another command is waited for, and an
+//! interrupted command says what happens to its order.
 
 use crate::binary::{ChildProcess, Ran, drain, run};
 use crate::provider::Sim;
@@ -27,7 +27,7 @@ fn command(sandbox: &Sandbox, mark: &str, more: &[&str]) -> Command {
     sandbox.command(&args)
 }
 
-/// A sandbox in which a Turnstile takes no time.
+/// A sandbox in which Turnstile is solved at once.
 fn quick(sandbox: Sandbox) -> Sandbox {
     sandbox.set("kinds.turnstile.p50=100ms").set("kinds.turnstile.p95=300ms").set("kinds.turnstile.p99=800ms")
 }
@@ -121,7 +121,7 @@ fn a_store_that_stays_in_use_is_an_error_that_says_what_to_do() {
     assert_eq!(sim.ledger().accepted(), 1);
 }
 
-/// Starts an order that takes its time, interrupts it once the provider has it, and says how the command ended.
+/// Starts a slow order, and interrupts the command once the provider has the order. Returns how the command ended.
 fn interrupted(sandbox: &Sandbox, sim: &Sim, mark: &str, more: &[&str]) -> Ran {
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 3_000 } }]));
     let before = sim.ledger().accepted();

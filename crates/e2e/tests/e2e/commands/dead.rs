@@ -4,7 +4,7 @@ use crate::provider::Sim;
 use crate::sandbox::Sandbox;
 use serde_json::json;
 
-/// Three dead letters, and what they are called.
+/// Makes three dead letters. Returns their keys.
 fn graveyard(sim: &Sim) -> (Sandbox, Vec<String>) {
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));
     let sandbox = Sandbox::of(sim).set("retry.limits.busy=1");

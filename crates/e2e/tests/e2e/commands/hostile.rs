@@ -1,11 +1,11 @@
-//! Hostile text: what comes from a caller or a provider never moves the cursor of the reader's terminal.
+//! Hostile text: text from a caller or a provider never moves the cursor of the reader's terminal.
 
 use crate::binary::Ran;
 use crate::provider::Sim;
 use crate::sandbox::{Sandbox, line};
 use serde_json::json;
 
-/// Clears the screen, changes the window's title, rings the bell, and turns the direction of writing around.
+/// A text that clears the screen, changes the window's title, rings the bell, and changes the writing direction.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\r\nquittance: all is well";
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! What holds of all commands alike: help with examples, one JSON document, colours for terminals only.
+//! What all commands have in common: help with examples, one JSON document, colours only on terminals.
 
 use crate::binary::{quittance, run};
 use crate::provider::Sim;

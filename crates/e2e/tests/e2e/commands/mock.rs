@@ -1,4 +1,4 @@
-//! `quittance mock`: says where it listens, serves, and ends with its sums when it is stopped.
+//! `quittance mock`: prints where it listens, serves, and prints its totals when it is stopped.
 
 use crate::binary::{ChildProcess, quittance, run};
 use crate::http::call;

@@ -1,4 +1,4 @@
-//! `quittance solve`: the answer and nothing else on standard output, whatever the answer looks like.
+//! `quittance solve`: only the answer on standard output, whatever it contains.
 
 use crate::provider::Sim;
 use crate::sandbox::Sandbox;

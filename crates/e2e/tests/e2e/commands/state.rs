@@ -1,4 +1,4 @@
-//! The commands that tell how things stand: errors, kinds, config show, doctor.
+//! The commands that show a state: errors, kinds, config show, doctor.
 
 use crate::binary::{quittance, run};
 use crate::http::free_port;
@@ -69,7 +69,7 @@ fn the_settings_in_force_are_shown_with_where_they_came_from_and_never_a_secret(
     assert_eq!(values(&again, ""), values(&sandbox, "123ms"));
 }
 
-/// The findings of the doctor, by what they are about.
+/// The findings of the doctor, by subject.
 fn findings(sandbox: &Sandbox, code: i32) -> Vec<(String, String, String)> {
     let ran = sandbox.run(&["doctor", "--json"]);
     assert_eq!(ran.code, Some(code), "{ran:?}");

@@ -1,5 +1,4 @@
-//! `quittance usage` and `quittance audit`, as the person runs them who pays the bill: beside a store, and beside a
-//! daemon that has it.
+//! `quittance usage` and `quittance audit`, as an operator runs them: on a store, and beside a daemon that uses it.
 
 use crate::nodes::fleet::FleetNode;
 use crate::provider::Sim;

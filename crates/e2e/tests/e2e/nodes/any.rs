@@ -1,5 +1,4 @@
-//! Any node answers for any order, at any API, and a caller that waits at one node gets at once what another has
-//! written.
+//! Any node serves any order, on any API. A caller that waits at one node gets at once what another node has written.
 
 use super::on_both_stores;
 use crate::nodes::caller::{self, CallerOutcome, KEY, NodeCaller};
@@ -56,7 +55,8 @@ fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_th
     fleet.rest_in_peace();
 }
 
-/// Each node has met the empty account by itself, and waits for an operator, who releases it on one of them.
+/// Each node has found the account without funds by itself, and waits for an operator, who releases it on one of
+/// them.
 fn releasing_the_account_on_one_node_releases_it_on_all(which: ServerKind) {
     let sim = Sim::start();
     sim.put("account", &json!({ "name": "main", "balance_micros": 0 }));

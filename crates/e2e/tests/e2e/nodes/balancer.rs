@@ -1,5 +1,5 @@
-//! What stands in front of nodes: one public address that leads to whichever of them listens, so that what the provider
-//! calls back for an order of a dead node is heard by one that lives.
+//! A load balancer: one public address that leads to any node that listens, so that a running node gets the callback
+//! for an order of a dead node.
 
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Leads to these, in turn; its address. It ends with the test process.
+/// Starts a balancer before these addresses, used in turn. Returns its address. It ends with the test process.
 pub(crate) fn in_front_of(authorities: Vec<String>) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");
     let url = format!("http://{}", listener.local_addr().expect("it is bound"));

@@ -1,5 +1,5 @@
-//! A caller that keeps its connection, over HTTP/1.1 by hand. The replies of each API are read here, once for all
-//! tests: what is final, what is worth coming again for, and what no protocol knows.
+//! A caller that keeps its connection, over HTTP/1.1. This file reads the replies of each API for all tests: which
+//! are final, which mean "come again", and which no protocol has.
 
 use crate::wait::LONG;
 use serde_json::Value;
@@ -21,14 +21,14 @@ impl NodeReply {
     }
 }
 
-/// Why there was no reply.
+/// The reasons for a missing reply.
 #[derive(Debug)]
 pub(crate) enum NoReply {
-    /// No node listens: a balancer in front of the nodes would have chosen another.
+    /// No node listens. A balancer would have chosen another node.
     Refused,
-    /// The connection ended before a byte of a reply had come: a balancer, too, would have tried another.
+    /// The connection ended before the first byte of a reply. A balancer would have tried another node.
     HungUp,
-    /// The connection ended in the middle of a reply, or none came in time.
+    /// The connection ended in the middle of a reply, or no reply came in time.
     #[expect(dead_code, reason = "it is shown when a test fails")]
     Broken(io::Error),
 }
@@ -37,7 +37,7 @@ pub(crate) enum NoReply {
 pub(crate) struct NodeCaller {
     authority: String,
     line: Option<BufReader<TcpStream>>,
-    /// Whether a connection may be closed while it rests.
+    /// Whether an idle connection may be closed.
     is_lenient: bool,
 }
 
@@ -47,7 +47,7 @@ impl NodeCaller {
         Self { authority, line: None, is_lenient: false }
     }
 
-    /// As every client does, takes a connection that was closed while it rested for no answer, and calls again.
+    /// Accepts that an idle connection was closed, as every client does, and calls again.
     pub(crate) fn lenient(mut self) -> Self {
         self.is_lenient = true;
         self
@@ -100,7 +100,7 @@ impl NodeCaller {
     }
 }
 
-/// A reply, and whether the connection may be used again.
+/// Reads a reply. Returns whether the connection may be used again.
 fn read(line: &mut BufReader<TcpStream>) -> io::Result<(NodeReply, bool)> {
     let mut next = || {
         let mut head = String::new();
@@ -127,22 +127,22 @@ fn read(line: &mut BufReader<TcpStream>) -> io::Result<(NodeReply, bool)> {
     Ok((NodeReply { status: status.unwrap_or(0), content_type, body }, stays))
 }
 
-/// What a caller makes of a reply.
+/// The meaning of a reply for a caller.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CallerOutcome {
-    /// It is on record, under this id.
+    /// The order is on record, under this id.
     Accepted(String),
     NotReady,
     Answer(String),
-    /// It ended without an answer, for this reason.
+    /// The order ended without an answer, for this reason.
     End(String),
-    /// Not now: come again.
+    /// The caller should come again.
     Again,
-    /// No protocol has this.
+    /// No protocol has this reply.
     Wrong,
 }
 
-/// At `in.php` and `res.php`: always 200, and one line.
+/// Reads a reply of `in.php` and `res.php`: always 200, and one line.
 pub(crate) fn classic(reply: &NodeReply, is_placed: bool) -> CallerOutcome {
     if reply.status != 200 {
         return CallerOutcome::Wrong;
@@ -159,7 +159,7 @@ pub(crate) fn classic(reply: &NodeReply, is_placed: bool) -> CallerOutcome {
     }
 }
 
-/// At `createTask` and `getTaskResult`: 200, and `errorId` tells the rest.
+/// Reads a reply of `createTask` and `getTaskResult`: 200, with the result in `errorId`.
 pub(crate) fn json(reply: &NodeReply) -> CallerOutcome {
     let Ok(output) = serde_json::from_str::<Value>(&reply.body) else { return CallerOutcome::Wrong };
     if reply.status != 200 {
@@ -179,7 +179,7 @@ pub(crate) fn json(reply: &NodeReply) -> CallerOutcome {
     }
 }
 
-/// At `/v1`: an order, or a problem with its content type.
+/// Reads a reply of `/v1`: an order, or a problem with its content type.
 pub(crate) fn native(reply: &NodeReply) -> CallerOutcome {
     let Ok(output) = serde_json::from_str::<Value>(&reply.body) else { return CallerOutcome::Wrong };
     if !matches!(reply.status, 200 | 202) {

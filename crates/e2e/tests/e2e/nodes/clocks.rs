@@ -1,5 +1,5 @@
-//! Nodes whose clocks are wrong: by less than the bound that is promised, one ahead and one behind, by a second and a
-//! half each; and by so much that the node goes by the clocks of the others.
+//! Nodes with wrong clocks: within the promised limit (one a second and a half ahead, one as much behind), and so
+//! wrong that the node follows the clocks of the others.
 
 use super::{on_both_stores, tell};
 use crate::nodes::caller::NodeCaller;
@@ -14,15 +14,15 @@ use serde_json::json;
 use std::process::Command;
 use std::time::Duration;
 
-/// Of a token of the kind that is used here.
+/// The life of a token of the kind used here.
 const LIFE: Duration = Duration::from_secs(120);
-/// Between the one that is ahead and the one that is behind, and what passes while they speak.
+/// The most that two readings may differ: the distance of the two clocks, and the time of the requests.
 const APART_MAX: Duration = Duration::from_millis(3_100);
-/// What an answer on a shared store is dated earlier, because two clocks may differ by so much.
+/// How much earlier an answer on a shared store is dated, because two clocks may differ by this.
 const KEPT_BACK: Duration = Duration::from_secs(4);
 const SEEN_WITHIN_MS: i64 = 400;
 
-/// The variables under which a process takes its clock to be off by this much.
+/// The variables that make a process's clock wrong by this much.
 fn clock_off_by(span: &str) -> Vec<(&'static str, String)> {
     // Only faketime knows where its library is.
     let probe = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
@@ -37,7 +37,7 @@ fn clock_off_by(span: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// `quittance nodes` shows by how much each is off.
+/// Checks that `quittance nodes` shows how wrong each clock is.
 fn wrong_clocks_are_noticed(fleet: &NodeFleet, sim: &Sim) {
     let sandbox = fleet.sandbox(sim);
     for (n, wanted) in [(0, 1_500), (1, -1_500), (2, 0)] {
@@ -55,7 +55,7 @@ fn wrong_clocks_are_noticed(fleet: &NodeFleet, sim: &Sim) {
     }
 }
 
-/// How much life each says an answer has left may differ by as much as their clocks do, and by no more.
+/// Checks that the life left of an answer differs between nodes by no more than their clocks.
 fn no_promised_life_exceeds_the_real_one(fleet: &NodeFleet) {
     let order = line(0, "clocks-life");
     let order = json!({ "kind": order["kind"], "params": order["params"] });
@@ -94,7 +94,7 @@ fn nodes_whose_clocks_are_off_by_less_than_the_bound_do_no_harm(which: ServerKin
     fleet.rest_in_peace();
 }
 
-/// It would take every order for overdue, and make dead letters of what others have paid for.
+/// Otherwise the node would treat every order as overdue, and make dead letters of paid orders of other nodes.
 fn a_node_whose_clock_is_ten_minutes_ahead_goes_by_that_of_the_others(which: ServerKind) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
     let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &["timing.share_window=10m"]);
@@ -111,7 +111,7 @@ fn a_node_whose_clock_is_ten_minutes_ahead_goes_by_that_of_the_others(which: Ser
     fleet.rest_in_peace();
 }
 
-/// On the embedded store there is no other clock than that of the machine.
+/// With the embedded store, the machine's clock is the only one.
 #[test]
 fn a_clock_that_is_set_back_gives_no_token_more_life() {
     const SET_BACK: &str = "-60s";

@@ -1,5 +1,5 @@
-//! Nodes are killed with -9 and frozen past their claims, a hundred times each, at random, while callers go on asking.
-//! The others take over, a node that wakes up does no harm, and the promises hold.
+//! Nodes are killed with -9 and frozen past their claims, a hundred times each, at random, while callers continue.
+//! Other nodes continue the orders, a resumed node does no harm, and the promises hold.
 
 use super::{on_both_stores, tell};
 use crate::death::KillDice;
@@ -16,7 +16,7 @@ use std::time::Duration;
 const TIMES: u64 = 100;
 const SEED: u64 = 5;
 
-/// Every wait is short, so that a freeze outlasts it: a claim, a poll, a submit.
+/// Short durations, so that a freeze lasts longer than a claim, a poll or a submit.
 pub(crate) const QUICK: [&str; 9] = [
     "provider.main.connect_wait=200ms",
     "provider.main.reply_wait=400ms",
@@ -29,8 +29,8 @@ pub(crate) const QUICK: [&str; 9] = [
     "timing.deadline=100s",
 ];
 
-/// Each node has a fate of its own, at the same time as the others have theirs, until all of it has happened often
-/// enough. Now and then it befalls all of them at once.
+/// Runs `fate` on each node at the same time, until everything has happened often enough. Now and then it happens to
+/// all of them at once.
 fn ordeal(name: &str, which: ServerKind, fate: impl Fn(&mut FleetNode, &mut KillDice) + Sync) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
     let mut fleet = NodeFleet::start(StoreServer::start(which), &sim, &QUICK);

@@ -1,5 +1,5 @@
-//! The files of the embedded store are deleted under a running daemon, or its log is damaged after a kill: reported
-//! in the log and by an alert, and every order that is lost is on a list.
+//! The files of the embedded store are deleted under a running daemon, or its log is damaged after a kill. This is
+//! reported in the log and by an alert, and every lost order is on a list.
 
 use crate::nodes::caller::{CallerOutcome, NodeCaller, native};
 use crate::nodes::fleet::FleetNode;
@@ -81,8 +81,8 @@ fn a_log_that_was_damaged_after_a_kill_is_reported_and_every_lost_order_is_liste
     assert!(node_log.contains("WARN") && node_log.contains("lost the end of its log"), "{node_log}");
 }
 
-/// Rows of the database rot while the daemon is stopped: they are set aside at the start, reported, and listed until a
-/// person drops them.
+/// Rows of the database are damaged while the daemon is stopped. At the start they are set aside and reported, and
+/// they are listed until an operator drops them.
 #[test]
 fn records_that_cannot_be_read_are_reported_until_they_are_dropped() {
     let sim = Sim::start();
@@ -125,7 +125,7 @@ fn standing(caller: &mut NodeCaller) -> Option<Value> {
     alerts.into_iter().find(|alert| alert["rule"] == "records_unreadable" && alert["cleared_at"].is_null())
 }
 
-/// Bought with a budget for two answers: 4 when the new database began the hour again.
+/// Regression: a budget for two answers bought 4, because the new database began the hour again.
 #[test]
 fn a_budget_does_not_begin_again_with_a_database_that_was_deleted_while_the_daemon_was_stopped() {
     let sim = Sim::start();

@@ -1,5 +1,5 @@
 //! Nodes that share a store and a provider. Each has a folder, a port and a public address of its own, and keeps them
-//! when it is killed and started again.
+//! through kills and restarts.
 
 use crate::binary::{ChildProcess, drain};
 use crate::nodes::balancer;
@@ -19,11 +19,11 @@ pub(crate) const NODES: usize = 3;
 
 pub(crate) struct FleetNode {
     pub(crate) sandbox: Sandbox,
-    /// Variables that it runs under, besides its own.
+    /// Environment variables of this node, besides the usual ones.
     variables: Vec<(&'static str, String)>,
     child: Option<ChildProcess>,
     pub(crate) url: String,
-    /// The standard error of each of its lives.
+    /// The standard error of each process of this node.
     streams: Vec<JoinHandle<String>>,
 }
 
@@ -44,7 +44,7 @@ impl FleetNode {
         self
     }
 
-    /// Ready when this returns.
+    /// Starts the node, and waits until it is ready.
     pub(crate) fn start(&mut self) {
         let mut command = self.sandbox.command(&["serve"]);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -62,7 +62,7 @@ impl FleetNode {
         kill_process(pid, signal).expect("our own child can be signalled");
     }
 
-    /// SIGKILL, and gone when this returns.
+    /// Sends SIGKILL, and waits until the process is gone.
     pub(crate) fn kill(&mut self) {
         self.running().kill();
         self.child = None;
@@ -76,19 +76,19 @@ impl FleetNode {
         self.signal(Signal::CONT);
     }
 
-    /// As a supervisor ends it; it has to end by itself, and well.
+    /// Ends the node as a supervisor does. It must end by itself, without an error.
     pub(crate) fn end(&mut self) {
         self.signal(Signal::TERM);
         assert_eq!(self.running().end(), Some(0), "it was stopped");
         self.child = None;
     }
 
-    /// The standard error of its last life, which has ended.
+    /// The standard error of the last process, which has ended.
     pub(crate) fn log_after_exit(&mut self) -> String {
         self.streams.pop().expect("it has lived").join().expect("reading does not panic")
     }
 
-    /// No life of it broke meanwhile.
+    /// Checks that no process of this node had a fault.
     pub(crate) fn rest_in_peace(mut self) {
         if let Some(mut child) = self.child.take() {
             assert!(
@@ -129,7 +129,7 @@ fn ready(command: &mut Command) -> (ChildProcess, JoinHandle<String>) {
 
 pub(crate) struct NodeFleet {
     pub(crate) server: StoreServer,
-    /// Between the nodes and the store.
+    /// The tap between the nodes and the store.
     pub(crate) tap: Tap,
     pub(crate) nodes: Vec<FleetNode>,
     overrides: Vec<String>,
@@ -159,7 +159,7 @@ impl NodeFleet {
         fleet
     }
 
-    /// The folder and the settings of one more node.
+    /// The folder and the settings for one more node.
     pub(crate) fn sandbox(&self, sim: &Sim) -> Sandbox {
         self.overrides.iter().fold(Sandbox::of(sim), |sandbox, setting| sandbox.set(setting))
     }

@@ -1,7 +1,6 @@
-//! The store forgets everything while orders are in flight: Redis is flushed, or the schema of PostgreSQL is dropped.
-//! It is reported in the log and by an alert, every order in flight is on a list for an operator, and each is
-//! answered, paid for once. No true callback is called forged, also after a node was started again, in an empty
-//! folder.
+//! The store forgets everything while orders are in flight: Redis is flushed, or PostgreSQL's schema is dropped. This
+//! is reported in the log and by an alert. Every order in flight is listed for an operator, and each is answered and
+//! paid for once. No genuine callback counts as forged, even after a node has started again in an empty folder.
 
 use super::on_both_stores;
 use crate::nodes::caller::{CallerOutcome, NodeCaller, native};
@@ -14,7 +13,7 @@ use serde_json::json;
 use std::time::Duration;
 
 const ORDERS: u64 = 18;
-/// Long enough for a pool that looks every second to buy what it should not.
+/// Long enough for a pool, which checks every second, to buy too much.
 const A_WHILE: Duration = Duration::from_secs(6);
 
 pub(super) fn forget(server: &StoreServer) {
@@ -42,7 +41,7 @@ pub(super) fn alert(caller: &mut NodeCaller) {
     });
 }
 
-/// So many orders are on the list for a person.
+/// Checks that this many orders are listed for an operator.
 pub(super) fn listed(caller: &mut NodeCaller, count: usize) {
     until("the list", || {
         let reply = caller.get("/v1/admin/dead?cause=store_forgot&limit=100").expect("a node answers");
@@ -124,7 +123,7 @@ fn place(caller: &mut NodeCaller, n: u64) -> String {
     })
 }
 
-/// The words of the alert, and when it was raised, once that is another moment than `before`.
+/// The text of the alert, and when it was raised, once that differs from `before`.
 fn raised(caller: &mut NodeCaller, before: Option<&str>) -> (String, String) {
     until("the alert of this loss", || {
         let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
@@ -172,7 +171,7 @@ fn each_loss_is_reported_and_pools_that_were_set_by_hand_are_put_back(which: Ser
     assert_eq!(alert_lines.count(), 2, "{log}");
 }
 
-/// The id of the order that this node makes of a job, or finds.
+/// The id of the order that this node creates or finds for a job.
 fn job_at(fleet: &NodeFleet, node: usize, job: &str) -> String {
     let order = line(7, job);
     let order = json!({ "kind": order["kind"], "params": order["params"] });
@@ -241,7 +240,7 @@ fn hour(sim: &Sim) -> u64 {
     sim.ledger().0["now_ms"].as_u64().expect("the ledger has a clock") / 3_600_000
 }
 
-/// Bought with a budget for two answers: 4 when a node put back the pool that did not know what had been spent.
+/// Regression: a budget for two answers bought 4, because a node put back the pool without knowing what was spent.
 fn a_budget_for_two_answers_buys_two_also_if_the_store_forgets(which: ServerKind) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 200 } }]));

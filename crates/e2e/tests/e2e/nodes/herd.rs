@@ -1,5 +1,5 @@
-//! A herd: 32 client processes place the same thousand orders at once, at both kinds of APIs of three nodes. Each
-//! order is paid for once, and each process has the same answer. And a waiting caller costs the store nothing.
+//! A herd: 32 client processes place one set of a thousand orders at once, on both kinds of APIs of three nodes. Each
+//! order is paid for once, and each process gets its one answer. Waiting callers also cost the store nothing.
 
 use super::{on_both_stores, tell};
 use crate::binary::ChildProcess;
@@ -26,11 +26,11 @@ const ORDERS: usize = 1_000;
 /// How many orders a client has in flight at once.
 const AT_ONCE: usize = 32;
 const POLL_PAUSE: Duration = Duration::from_millis(250);
-/// Names the nodes to a client process; without it, the test is the one who starts them.
+/// The variable that gives a client process the nodes. Without it, this process is the test that starts the clients.
 const NODES: &str = "E2E_HERD_NODES";
 const NUMBER: &str = "E2E_HERD_NUMBER";
 
-/// What a client got, when, and whether it had waited for it in one call.
+/// An answer that a client got, when, and whether it waited in one call.
 #[derive(Debug)]
 struct HerdLine {
     order: usize,
@@ -46,7 +46,7 @@ fn micros() -> u64 {
     seconds.unwrap_or(0) * 1_000_000 + nanos.unwrap_or(0) / 1_000
 }
 
-/// One order through `/v1`, in one call that waits; again, if the wait was shorter than the solve.
+/// Places one order on `/v1` in a call that waits, and calls again if that was too short.
 fn waits(caller: &mut NodeCaller, order: usize) -> String {
     let request = line(0, &format!("herd-{order}"));
     let request = json!({ "kind": request["kind"], "params": request["params"] });
@@ -63,7 +63,7 @@ fn waits(caller: &mut NodeCaller, order: usize) -> String {
     panic!("{order} was never answered");
 }
 
-/// One order through `in.php` and `res.php`.
+/// Places one order on `in.php`, and polls `res.php`.
 fn polls(caller: &mut NodeCaller, order: usize) -> String {
     let request = line(0, &format!("herd-{order}"));
     let text = |name: &str| request["params"][name].as_str().unwrap_or_default().to_owned();
@@ -85,7 +85,7 @@ fn polls(caller: &mut NodeCaller, order: usize) -> String {
     panic!("{order} was never answered");
 }
 
-/// What each of the 32 processes does: all orders, a few at once, at the APIs and nodes in turn.
+/// The work of each of the 32 processes: all orders, a few at once, on the APIs and nodes in turn.
 fn be_a_client(nodes: &str) {
     let urls: Vec<&str> = nodes.split(',').collect();
     let number: usize =
@@ -151,8 +151,8 @@ fn clients(test: &str, urls: &[String]) -> Vec<HerdLine> {
     lines.into_inner().expect("no thread panics with it")
 }
 
-/// How long those who waited in one call had their answer after the first of all had it, at the median and for 99 of
-/// 100. The first had it after it was committed, and before that no client can have it.
+/// How much later than the first caller the others got an answer, if they waited in one call: at the median and for
+/// 99 of 100. The first one gets it after the commit.
 fn lateness(lines: &[HerdLine]) -> (Duration, Duration) {
     let mut first: BTreeMap<usize, u64> = BTreeMap::new();
     let waited = || lines.iter().filter(|line| line.has_waited);
@@ -201,9 +201,9 @@ fn the_same_thousand_orders_from_32_processes_on_3_nodes_are_paid_for_once(which
 }
 
 const WAITERS: usize = 150;
-/// What an idle store costs is measured for so long, and then again with all callers waiting.
+/// How long the load of an idle store is measured, and then again with all callers waiting.
 const WATCHED: Duration = Duration::from_secs(3);
-/// Far more than a notice takes on a machine that has other things to do, and far less than a second look behind it.
+/// Much longer than a notice takes on a busy machine, and much shorter than a second check.
 const WOKEN_MAX: Duration = Duration::from_secs(2);
 
 fn callers_that_wait_for_an_order_read_nothing_from_the_store_and_are_woken(which: ServerKind) {
@@ -255,7 +255,7 @@ fn callers_that_wait_for_an_order_read_nothing_from_the_store_and_are_woken(whic
     fleet.rest_in_peace();
 }
 
-/// What it got, and when.
+/// Waits for an order. Returns the outcome, and when it came.
 fn waits_in_vain(url: &str, order: &Value) -> (CallerOutcome, u64) {
     let reply = NodeCaller::of(url).post("/v1/orders", "Prefer: wait=300\r\n", order);
     let at = micros();

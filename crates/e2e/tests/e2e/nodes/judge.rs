@@ -1,5 +1,5 @@
-//! The judge of what nodes did together: what callers got, the provider's ledger, the usage of the store and its dead
-//! letters must agree, whatever happened meanwhile.
+//! The judge of several nodes: what callers got, the provider's ledger, the usage of the store and its dead letters
+//! must agree, whatever happened.
 
 use crate::death::paid_once;
 use crate::engine::EngineEnd;
@@ -21,7 +21,7 @@ pub(crate) struct LoadVerdict {
 }
 
 impl LoadVerdict {
-    /// What happened, in one line, for people who run the test by hand.
+    /// The result in one line, for a test that is run by hand.
     pub(crate) fn summary(&self) -> String {
         format!(
             "{} accepted, {} answered, {} ended otherwise, {} sent away to come again, the slowest call took {:?}; {} captchas, {} paid, {} doubts, {} of them settled, {} possible doubles",
@@ -39,12 +39,12 @@ impl LoadVerdict {
     }
 }
 
-/// Lets the callers finish, waits until everything has settled, and judges.
+/// Lets the callers finish, waits until no order is open, and judges.
 pub(crate) fn judge(load: Load, fleet: &NodeFleet, sim: &Sim) -> LoadVerdict {
     judge_at(&fleet.sandbox(sim), load.finish(), sim)
 }
 
-/// Waits until everything in the store of this sandbox has settled, and judges. The callers have finished.
+/// Waits until no order in this sandbox's store is open, and judges. The callers have finished.
 pub(crate) fn judge_at(sandbox: &Sandbox, record: LoadRecord, sim: &Sim) -> LoadVerdict {
     // One more node, which ends when no order of this store is open any more, and has its usage.
     let ended = sandbox.engine().finish();
@@ -59,7 +59,7 @@ pub(crate) fn judge_at(sandbox: &Sandbox, record: LoadRecord, sim: &Sim) -> Load
     LoadVerdict { record, ended, taken, bought }
 }
 
-/// Whatever was accepted has been answered with what was bought for it, or waits for a person.
+/// Checks that every accepted order got the answer that was bought for it, or is a dead letter.
 fn nothing_is_lost(record: &LoadRecord, dead: &[Value], ledger: &SimLedger) {
     let sold = ledger.by_page();
     let dead: BTreeSet<&str> = dead.iter().filter_map(|entry| entry["page"].as_str()).collect();

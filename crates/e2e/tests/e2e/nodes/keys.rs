@@ -1,5 +1,5 @@
-//! The keys of orders are hashed under a secret of their store. It is the same for every node, after a restart, and
-//! in the next store that the orders move to: a repeat is recognised wherever it comes, and nothing is bought twice.
+//! The keys of orders are hashed with a secret of their store. The secret is equal on every node, after a restart,
+//! and in a store to which the orders move. So a repeat is recognised everywhere, and nothing is bought twice.
 
 use crate::binary::{quittance, run};
 use crate::nodes::caller::{KEY, NodeCaller};
@@ -9,7 +9,7 @@ use crate::provider::Sim;
 use crate::sandbox::Sandbox;
 use serde_json::{Value, json};
 
-/// The answer of the one job, by the API of a node.
+/// The answer of the one order, on the API of a node.
 fn answer_at(node: &FleetNode) -> (String, String) {
     let params = json!({ "sitekey": "0x4AAAAAAADnPIDROrmt1Wwj", "pageurl": "https://shop.example.com/" });
     let headers = format!("Authorization: Bearer {KEY}\r\nIdempotency-Key: job-1\r\nPrefer: wait=60\r\n");

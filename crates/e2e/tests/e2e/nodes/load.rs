@@ -1,5 +1,5 @@
-//! Callers at all APIs of all nodes, each with one order at a time, until they are stopped: what they ordered, what
-//! was accepted, and what they got. Every third order is the same as the one before.
+//! Callers on all APIs of all nodes, each with one order at a time, until they are stopped. They record what they
+//! ordered, what was accepted, and what they got. Every third order repeats the one before it.
 
 use crate::nodes::caller::{self, CallerOutcome, KEY, NoReply, NodeCaller, NodeReply};
 use crate::sandbox::{line, page};
@@ -11,36 +11,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Callers at once.
+/// The number of callers.
 pub(crate) const CALLERS: u64 = 24;
 /// How long a caller waits before it comes again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How the nodes fare meanwhile.
+/// What happens to the nodes during the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodesMeanwhile {
-    /// They stay: a node that listens answers.
+    /// The nodes keep running: a node that listens answers.
     Stay,
-    /// They end and come back in order: one always listens, and a node that has begun to answer does.
+    /// The nodes are restarted one after the other. One always listens, and finishes every response that it has
+    /// begun.
     Members,
-    /// They are killed and frozen: a caller may lose its connection.
+    /// The nodes are killed and frozen, so a caller may lose its connection.
     Die,
 }
 
-/// What callers ordered and got, by the number of the request.
+/// What the callers ordered and got, by the number of the request.
 #[derive(Debug, Default)]
 pub(crate) struct LoadRecord {
-    /// What all these orders are named after.
+    /// The common part of the names of these orders.
     name: String,
-    /// The id under which it was accepted.
+    /// The ids of accepted requests.
     pub(crate) accepted: BTreeMap<u64, String>,
     pub(crate) answers: BTreeMap<u64, String>,
     pub(crate) ends: BTreeMap<u64, String>,
-    /// How often a caller was sent away to come again.
+    /// How often a caller had to come again.
     pub(crate) again: u64,
-    /// The longest that a call took which waits for nothing.
+    /// The longest time of a call that does not wait.
     pub(crate) slowest: Duration,
-    /// What no protocol knows.
+    /// The replies that no protocol has.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -50,7 +51,7 @@ impl LoadRecord {
     }
 }
 
-/// Which captcha a request is for.
+/// The captcha of a request.
 fn mark(name: &str, n: u64) -> String {
     format!("{name}-{}", if n % 3 == 2 { n - 1 } else { n })
 }
@@ -114,7 +115,7 @@ impl Load {
         self.shared.record().answers.len()
     }
 
-    /// Nothing new is placed; every caller gets the outcome of what it has placed.
+    /// Stops placing orders. Every caller gets the outcome of its order.
     pub(crate) fn finish(self) -> LoadRecord {
         self.shared.is_over.store(true, Ordering::Relaxed);
         for caller in self.callers {
@@ -124,7 +125,7 @@ impl Load {
     }
 }
 
-/// One caller's way to one answer.
+/// The calls of one caller until its answer.
 struct FollowUp<'a> {
     shared: &'a LoadShared,
     lines: &'a mut [NodeCaller],
@@ -166,7 +167,7 @@ impl FollowUp<'_> {
         // The judge misses a caller that was accepted and got no outcome.
     }
 
-    /// One call, at the next node, through the API of this request.
+    /// Sends one request to the next node, through the API of this caller.
     fn step(&mut self) -> (String, CallerOutcome) {
         let place = (usize::try_from(self.n).unwrap_or(0) + self.calls) % self.lines.len();
         self.calls += 1;

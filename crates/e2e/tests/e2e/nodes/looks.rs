@@ -1,5 +1,5 @@
-//! A command that only looks makes nothing in a shared store that is empty: no identity, no secret and no tables. It
-//! says that there is no store, and what may have happened to it.
+//! A command that only reads creates nothing in an empty shared store: no identity, no secret and no tables. It
+//! reports that there is no store, and what may have happened.
 
 use super::on_both_stores;
 use crate::nodes::server::{ServerKind, StoreServer};
@@ -9,7 +9,7 @@ use std::fs;
 
 const LOOKS: [&[&str]; 4] = [&["dead", "list"], &["usage"], &["store", "status"], &["doctor"]];
 
-/// Whatever there is, in words; nothing, if there is nothing.
+/// The whole content of the store, as text; empty if there is none.
 fn content(server: &StoreServer) -> String {
     match server {
         StoreServer::Redis(redis) => redis.command(&["keys", "*"]),

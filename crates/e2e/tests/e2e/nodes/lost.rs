@@ -1,5 +1,5 @@
 //! The folder of the embedded store is moved or removed under the running daemon, or its log is damaged after a kill.
-//! After a restart nothing is bought again, each job is answered, and no true callback is called forged.
+//! After a restart nothing is bought again, each order is answered, and no genuine callback counts as forged.
 
 use crate::nodes::caller::{CallerOutcome, NodeCaller, NodeReply, native};
 use crate::nodes::fleet::FleetNode;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 const ORDERS: u64 = 40;
 
-/// Places a job under its key.
+/// Places an order under its key.
 fn ask(caller: &mut NodeCaller, n: u64, wait: u32) -> NodeReply {
     let order = line(n, &format!("lost-{n}"));
     let order = json!({ "kind": order["kind"], "params": order["params"] });
@@ -21,7 +21,7 @@ fn ask(caller: &mut NodeCaller, n: u64, wait: u32) -> NodeReply {
     caller.post("/v1/orders", &headers, &order).expect("a node answers")
 }
 
-/// All orders are accepted, and the provider has each task.
+/// Places orders, and waits until the provider has the task of each.
 fn place(sim: &Sim, caller: &mut NodeCaller, count: u64) {
     for n in 0..count {
         let reply = ask(caller, n, 0);
@@ -30,7 +30,7 @@ fn place(sim: &Sim, caller: &mut NodeCaller, count: u64) {
     until("every task is taken", || (sim.ledger().accepted() == count).then_some(()));
 }
 
-/// Every job, placed again, is answered in the end; nothing was bought for it.
+/// Checks that every order, placed again, is answered in the end, and that nothing was bought for it.
 fn all_are_answered(sim: &Sim, caller: &mut NodeCaller, count: u64) {
     for n in 0..count {
         until("the job is answered", || {
@@ -93,7 +93,7 @@ fn a_folder_that_is_removed_under_the_daemon_is_made_again_and_nothing_is_bought
     });
 }
 
-/// A file of the store is emptied or overwritten in place: it keeps its name, and SQLite continues to use it.
+/// Empties or overwrites a file of the store in place: it keeps its name, and SQLite continues to use it.
 fn a_file_is_overwritten(file: &str, overwrite: impl FnOnce(&Path)) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 8_000 } }]));
@@ -174,7 +174,7 @@ fn a_trail_that_is_deleted_under_the_daemon_or_before_its_start_is_reported() {
     assert!(node_log.contains("WARN") && node_log.contains("could not be noticed"), "{node_log}");
 }
 
-/// `damage` gets the length of the log.
+/// Damages the log; `damage` gets its length.
 fn the_log_is_damaged(damage: impl FnOnce(&Path)) {
     const JOBS: u64 = 10;
     let sim = Sim::start();
@@ -219,8 +219,8 @@ fn callbacks_for_orders_that_were_lost_with_the_end_of_the_log_are_kept_and_answ
     });
 }
 
-/// The file of the secret is changed under the daemon. It is written again within seconds and reported, and a repeat
-/// is recognised.
+/// Changes the file of the secret under the daemon. Within seconds it must be written again and reported, and a
+/// repeat must be recognised.
 fn the_secret_is_changed(what: &str, change: impl FnOnce(&Path)) {
     let sim = Sim::start();
     let mut node = FleetNode::new(Sandbox::of(&sim)).started();
@@ -268,8 +268,8 @@ fn a_secret_that_the_orders_were_not_made_with_is_an_error_at_the_start() {
     node.kill();
 }
 
-/// Trap: the file of the secret was gone at the start. Every true callback was called forged, and every repeat was bought
-/// again.
+/// Trap: the file of the secret was missing at the start. Every genuine callback counted as forged, and every repeat
+/// was bought again.
 #[test]
 fn a_secret_that_is_deleted_while_no_node_runs_is_written_again_from_the_database() {
     let sim = Sim::start();

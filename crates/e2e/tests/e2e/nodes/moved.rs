@@ -1,5 +1,5 @@
-//! A live set of orders moves from one store to the next, and back, in the middle of a storm, with nodes and the
-//! copying itself killed on the way: everything that was ever accepted is answered, and paid for once.
+//! A live set of orders moves from one store to another, and back, in a storm. Nodes and the copying process are
+//! killed on the way. Every accepted order is answered, and paid for once.
 
 use super::tell;
 use crate::binary::{ChildProcess, quittance, run};
@@ -21,14 +21,15 @@ fn node(sim: &Sim) -> FleetNode {
     FleetNode::new(SETTINGS.iter().fold(Sandbox::of(sim), |sandbox, setting| sandbox.set(setting)))
 }
 
-/// `store copy`, to its end.
+/// Runs `store copy` to its end.
 fn copy(from: &str, to: &str) {
     let ran = run(quittance(["store", "copy", from, to, "--json"]));
     ran.must_succeed();
     tell!("{}", ran.out.split_whitespace().collect::<Vec<_>>().join(" "));
 }
 
-/// `store copy`, killed again and again, a little later each time: before it has begun, on its way, or when it is done.
+/// Runs `store copy` and kills it repeatedly, a little later each time: before it begins, on its way, or when it is
+/// done.
 fn copy_and_die(from: &str, to: &str) {
     for moment in DEATHS_MS {
         let mut command = quittance(["store", "copy", from, to]);

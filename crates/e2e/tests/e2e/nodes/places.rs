@@ -1,6 +1,6 @@
-//! `open_max` over three nodes: whatever comes to them at the same moment, exactly as many orders are open as may be,
-//! every place comes back when its order ends, and those that a killed node has leased come back after a time that is
-//! known.
+//! `open_max` over three nodes. Even if all placements come at one moment, exactly the allowed number of orders is
+//! open. Every place is free again when its order ends, and the places that a killed node has leased are free after a
+//! known time.
 
 use super::{on_both_stores, tell};
 use crate::nodes::caller::{KEY, NodeCaller};
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 const KEY_SHA256: &str = "3eb1bd439947eb762998e566ccc2e099c791118b2f40579cc4f7da2b5061b7f9";
-/// The places that a killed node has leased are free again after this time, with a machine that is busy.
+/// After this time the places that a killed node has leased are free again, even on a busy machine.
 const LEASE_ENDS: Duration = Duration::from_secs(30 + 15);
 
 fn fleet(which: ServerKind, sim: &Sim, open_max: usize) -> NodeFleet {
@@ -44,7 +44,7 @@ fn headers() -> String {
     format!("Authorization: Bearer {KEY}\r\n")
 }
 
-/// The id of the order if it was accepted. If not, the caller got the error that too many are open.
+/// The id of the order if it was accepted. If not, the error must be that too many are open.
 fn place(caller: &mut NodeCaller, mark: &str) -> Option<String> {
     let order = line(0, mark);
     let order = json!({ "kind": order["kind"], "params": order["params"], "reuse": "exclusive" });
@@ -59,7 +59,7 @@ fn place(caller: &mut NodeCaller, mark: &str) -> Option<String> {
     }
 }
 
-/// So many placements, all at the same moment, on the nodes in turn: the ids of those that were accepted.
+/// Places this many orders at one moment, on the nodes in turn. Returns the ids of the accepted ones.
 fn at_once(urls: &[String], count: usize, mark: &str) -> Vec<String> {
     let begin = Barrier::new(count);
     thread::scope(|scope| {
@@ -77,7 +77,7 @@ fn at_once(urls: &[String], count: usize, mark: &str) -> Vec<String> {
     })
 }
 
-/// Each order ends at another node than the one before it.
+/// Cancels each order on the next node.
 fn cancel(urls: &[String], ids: &[String]) {
     let mut callers: Vec<NodeCaller> = urls.iter().map(|url| NodeCaller::of(url)).collect();
     let nodes = callers.len();

@@ -1,6 +1,6 @@
-//! The store forgets everything while orders are in flight, and their callers place them again at once, each at
-//! another node than before: the order is put back first, so the repeat joins it and nothing is paid for again. How
-//! often a job is paid for is measured.
+//! The store forgets everything while orders are in flight, and callers place them again at once, each on another
+//! node. The order is put back first, so the repeat joins it and nothing is paid for again. The number of payments
+//! for each order is measured.
 
 use super::{on_both_stores, tell};
 use crate::nodes::caller::{CallerOutcome, NodeCaller, native};
@@ -15,7 +15,7 @@ use std::thread;
 
 const ORDERS: u64 = 18;
 
-/// There are no polls: answers come by callback only.
+/// The settings: there are no polls, so answers come only by callback.
 const SETTINGS: [&str; 5] = [
     "timing.callback_wait=50s",
     "timing.deadline=100s",
@@ -29,7 +29,7 @@ fn order(n: u64) -> Value {
     json!({ "kind": order["kind"], "params": order["params"] })
 }
 
-/// Places it under the key of its job, again and again while the reply says to come later.
+/// Places an order under its key, and repeats that while the reply says to come again.
 fn place(caller: &mut NodeCaller, n: u64) -> String {
     let key = format!("Idempotency-Key: job-{n}\r\n");
     until("it is accepted", || {
@@ -42,7 +42,7 @@ fn place(caller: &mut NodeCaller, n: u64) -> String {
     })
 }
 
-/// Places it under the key of its job until it is answered.
+/// Places an order under its key until it is answered.
 fn answered(caller: &mut NodeCaller, n: u64) {
     until("the job is answered", || {
         let headers = format!("Idempotency-Key: job-{n}\r\nPrefer: wait=10\r\n");
@@ -76,7 +76,7 @@ fn wait_until_solving(callers: &mut [NodeCaller], ids: &[String]) {
     }
 }
 
-/// Each job comes again at the node after the one that has it in hand; all nodes are called at the same time.
+/// Repeats each order on the node after the one that has it in hand, on all nodes at once.
 fn repeat_all(urls: &[String]) {
     let callers = urls.iter().enumerate().map(|(node, url)| {
         let mut caller = NodeCaller::of(url);
@@ -166,8 +166,8 @@ fn a_node_that_is_stopped_right_after_a_flush_puts_back_what_it_had_in_hand(whic
     assert_eq!(forged(&mut [caller]), 0, "no true callback is called forged");
 }
 
-/// All nodes are stopped properly, the store is emptied, and the nodes start again: what was in flight is on a list, and
-/// is not paid for again.
+/// All nodes are stopped properly, the store is emptied, and the nodes start again. Orders in flight are listed, and
+/// are not paid for again.
 fn orders_in_flight_are_put_back_when_every_node_was_stopped_before_the_store_forgot(which: ServerKind) {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 20_000 } }]));

@@ -1,4 +1,4 @@
-//! Nodes are restarted one after the other under load, as for a new version: callers do not notice.
+//! Nodes are restarted one after the other under load, as for a new version, and callers do not notice.
 
 use super::{on_both_stores, tell};
 use crate::nodes::fleet::NodeFleet;

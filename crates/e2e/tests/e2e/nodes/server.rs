@@ -1,4 +1,4 @@
-//! The store that nodes share, as a server that can be broken on purpose.
+//! The shared store, as a server that a test can break.
 
 use quittance_servers::{Postgres, Redis};
 
@@ -15,7 +15,7 @@ pub(crate) enum StoreServer {
 }
 
 impl StoreServer {
-    /// With the settings under which it keeps what it has acknowledged.
+    /// Starts the server with the settings under which it keeps acknowledged writes.
     pub(crate) fn start(which: ServerKind) -> Self {
         match which {
             ServerKind::Redis => {
@@ -25,7 +25,7 @@ impl StoreServer {
         }
     }
 
-    /// As seen through this port: its own, or that of a tap in front of it.
+    /// The address of the store at this port: its own port, or that of a tap before it.
     pub(crate) fn url_at(&self, port: u16) -> String {
         match self {
             Self::Redis(_) => format!("redis://127.0.0.1:{port}"),
@@ -72,7 +72,7 @@ impl StoreServer {
         }
     }
 
-    /// It answers, and takes no writes; or takes them again.
+    /// Makes the server refuse writes, or accept them again.
     pub(crate) fn read_only(&self, is_so: bool) {
         match self {
             Self::Redis(redis) => {
@@ -88,7 +88,7 @@ impl StoreServer {
         }
     }
 
-    /// How many commands, or transactions, it has seen since it was started.
+    /// How many commands or transactions the server has run since it was started.
     pub(crate) fn work(&self) -> u64 {
         let output = match self {
             Self::Redis(redis) => {

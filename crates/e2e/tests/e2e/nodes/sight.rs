@@ -1,5 +1,5 @@
-//! Every process that may open a store can see which nodes work on it: each node's share and health, which has gone
-//! missing, and which has left in order.
+//! Every process that may open a store can see its nodes: each node's share and health, which node is missing, and
+//! which node has left properly.
 
 use super::on_both_stores;
 use crate::nodes::fleet::{NODES, NodeFleet};
@@ -54,7 +54,7 @@ fn the_share_and_the_health_of_each_node_are_shown(which: ServerKind) {
     fleet.rest_in_peace();
 }
 
-/// One look has no rates, and a process that is no node knows no latency: neither is a zero.
+/// One reading has no rates, and a process that is no node has no latency: neither may be shown as zero.
 fn top_on_a_shared_store_shows_what_its_nodes_do(which: ServerKind) {
     let sim = Sim::start();
     let fleet = NodeFleet::start(StoreServer::start(which), &sim, &[]);

@@ -1,5 +1,4 @@
-//! What the provider calls back while the store is away waits in a node's spill, and is not lost: no poll is made for
-//! it.
+//! Callbacks that come while the store is away wait in a node's spill and are not lost: their tasks need no poll.
 
 use super::on_both_stores;
 use crate::nodes::caller::{CallerOutcome, NodeCaller, native};

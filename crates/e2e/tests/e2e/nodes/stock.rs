@@ -1,5 +1,5 @@
-//! A pool that three nodes keep together on a real store, while callers take from it at all of them and nodes are
-//! killed: no answer goes to two, the pool is never larger than its settings, and it is full again afterwards.
+//! Three nodes keep a pool together on a real store, while callers take answers at all nodes and nodes are killed. No
+//! answer goes to two callers, the pool is never larger than its settings, and it is full again at the end.
 
 use super::{on_both_stores, tell};
 use crate::death::KillDice;
@@ -29,8 +29,8 @@ fn pool(fleet: &NodeFleet) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|why| panic!("{why}: {ran:?}"))
 }
 
-/// Tries until it is answered; a node that dies in the middle is no answer, and another node is tried for another
-/// one.
+/// Tries until there is an answer. A node that dies in the middle gives none, and another node is tried for another
+/// answer.
 fn answered(urls: &[String], dice: &mut KillDice) -> (String, bool) {
     let order = json!({ "kind": "turnstile", "reuse": "exclusive",
         "params": { "sitekey": SITE_KEY, "pageurl": page("stock") } });

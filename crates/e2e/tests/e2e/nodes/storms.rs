@@ -1,6 +1,6 @@
-//! The store breaks in the middle of it all, in every way that a server can, and comes back. Callers get answers that
-//! their protocols know all the while; afterwards nothing that was accepted is lost, and nothing is paid for twice but
-//! for the doubts in the usage.
+//! The store breaks under load, in every way that a server can, and comes back. Callers always get replies of their
+//! protocols. Afterwards no accepted order is lost, and nothing is paid for twice, except for the attempts in doubt
+//! in the usage.
 
 use super::{on_both_stores, tell};
 use crate::nodes::fleet::NodeFleet;
@@ -11,16 +11,17 @@ use crate::provider::Sim;
 use crate::wait::{pass, until};
 use std::time::Duration;
 
-/// How often it breaks in one storm.
+/// How often the store breaks in one storm.
 const TIMES: usize = 2;
-/// How long it stays broken: longer than placing goes on trying, and than a claim lasts in these rooms.
+/// How long the store stays broken: longer than placements are retried, and than a claim lasts here.
 const AWAY: Duration = Duration::from_secs(4);
-/// Nothing takes so long while the store answers.
+/// The most time that anything takes while the store answers.
 const NOTICED: Duration = Duration::from_secs(1);
-/// A caller that does not wait has a reply within this, whatever the store does: long before clients give up.
+/// The most time until a caller that does not wait gets a reply, whatever the store does: long before clients give
+/// up.
 const REPLY_MAX: Duration = Duration::from_secs(10);
 
-/// Breaks the store for a while, again and again, under load.
+/// Breaks the store for a while, repeatedly, under load.
 fn storm(name: &str, which: ServerKind, mut failure: impl FnMut(&mut NodeFleet)) {
     let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
     let settings = ["retry.limits.in_doubt=10", "timing.share_window=10m"];

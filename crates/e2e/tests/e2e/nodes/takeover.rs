@@ -1,4 +1,4 @@
-//! A node dies with an order in hand, at the default settings: another one has taken it over within ten seconds.
+//! A node dies with an order in hand, at the default settings: another node continues the order within ten seconds.
 
 use super::{on_both_stores, tell};
 use crate::http::free_port;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const TAKEOVER_MAX: Duration = Duration::from_secs(10);
 
-/// All defaults, but for where things are.
+/// A sandbox with defaults for everything except addresses and folders.
 fn sandbox(server: &StoreServer, sim: &Sim) -> Sandbox {
     let (store, provider, port) = (server.url(), &sim.url, free_port());
     let config = format!(
@@ -26,9 +26,9 @@ fn sandbox(server: &StoreServer, sim: &Sim) -> Sandbox {
     sandbox
 }
 
-/// The worst moment is in the middle of a poll: the order has just been claimed, and no other node may look at it
-/// until the claim has lapsed. (Between two polls no node holds it, and the next one comes when it would have come
-/// anyway; a submit without a report is a doubt, and waiting that out is what its money is worth.)
+/// The worst moment is the middle of a poll: the order has just been claimed, and no other node may read it until the
+/// claim lapses. Between two polls no node holds the order, so the next poll is on time. A submit without a reply is
+/// in doubt, and waits for that time on purpose.
 fn an_order_whose_node_died_is_taken_over_within_ten_seconds_at_the_defaults(which: ServerKind) {
     let server = StoreServer::start(which);
     let sim = Sim::start_with("2captcha", &["--speed", "1000"]);

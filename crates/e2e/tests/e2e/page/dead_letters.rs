@@ -1,5 +1,5 @@
-//! Dead letters at the page: one is replayed and solved, some are dropped and all others replayed, and nothing is
-//! paid for that was not confirmed.
+//! Dead letters on the page: one is replayed and solved, some are dropped and all others replayed. Nothing is paid
+//! for without a confirmation.
 
 use super::graveyard;
 use super::play::Play;

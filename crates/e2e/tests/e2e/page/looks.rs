@@ -1,5 +1,5 @@
-//! How the page looks and is used: both themes, a phone, keys alone, an accessibility check, and hostile text that
-//! stays text.
+//! The look and use of the page: both themes, a phone, the keyboard alone, an accessibility check, and hostile text
+//! that stays text.
 
 use super::play::Play;
 use super::{daemon, graveyard, place};

@@ -1,5 +1,5 @@
-//! One play in one browser, through `crates/e2e/page/play.mjs`. Play and test take turns: the play says how far it
-//! has come, and waits until the test lets it go on.
+//! One play in one browser, through `crates/e2e/page/play.mjs`. Play and test take turns: the play reports how far it
+//! has come, and waits until the test lets it continue.
 
 use super::KEY;
 use crate::binary::{ChildProcess, drain};
@@ -37,12 +37,12 @@ impl Play {
         Self { child, name, lines, output, err }
     }
 
-    /// The play to its end, when nothing has to happen in between.
+    /// Runs a play to its end, if nothing has to happen in between.
     pub(super) fn run(name: &'static str, serve: &Serve) {
         Self::start(name, serve).ends();
     }
 
-    /// Waits until the play says that it is there. It has limits of its own, so it says something or ends.
+    /// Waits until the play reports these words. It has time limits of its own, so it reports something or ends.
     pub(super) fn reaches(&mut self, words: &str) {
         let output = self.hear();
         assert_eq!(output["at"], words, "the play {} is elsewhere: {output}", self.name);

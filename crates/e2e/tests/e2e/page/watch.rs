@@ -1,4 +1,4 @@
-//! Watching: the login with its key, a storm as it happens, and an alert that rises and clears.
+//! Watching the page: the login with a key, a storm of orders, and an alert that is raised and cleared.
 
 use super::play::Play;
 use super::{daemon, params, place};
@@ -24,8 +24,9 @@ fn more_tabs_than_a_browser_has_connections_share_one_line() {
     serve.end_in_peace();
 }
 
-/// As many are placed, and this many of them are the same as one before.
+/// The number of placements in the storm.
 const STORM: usize = 240;
+/// How many of the placements repeat an earlier one.
 const REPEATED: usize = 40;
 
 fn signal(serve: &Serve, signal: Signal) {

@@ -1,4 +1,4 @@
-//! Callbacks: lost, early, doubled, forged, with a code for an answer, by GET and by POST.
+//! Callbacks: lost, early, doubled, forged, with a code in place of an answer, by GET and by POST.
 
 use super::{answer, until_ledger, was_sold};
 use crate::http::try_call;

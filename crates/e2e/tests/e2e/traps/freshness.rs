@@ -1,4 +1,4 @@
-//! Never stale: no token leaves with less life in it than was promised, whichever node was asleep meanwhile.
+//! Never stale: no token is handed out with less life than was promised, whichever node was frozen.
 
 use super::{until_ledger, was_sold};
 use crate::provider::Sim;

@@ -1,4 +1,4 @@
-//! Paid once: herds, keys that must differ and keys that must not, crashes, and doubts without a callback.
+//! Paid once: herds, keys that must differ and keys that must not, crashes, and attempts in doubt without a callback.
 
 use super::{answer, until_ledger, was_sold};
 use crate::provider::Sim;
@@ -122,7 +122,7 @@ fn cost(orders: &[Value]) -> u64 {
     sim.ledger().accepted()
 }
 
-/// A picture in base64 whose first bytes, more than a hundred, are the same for every mark.
+/// An image in base64. Its first bytes, more than a hundred, are equal for every mark.
 fn picture(mark: u8) -> String {
     let mut bytes = b"GIF89a\x40\x00\x20\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff\x2c\x00\x00\x00\x00\x40\x00\x20\x00\x00\x02".to_vec();
     bytes.resize(300, 7);

@@ -1,4 +1,4 @@
-//! Polls: answered with fewer parts, with noise, or not at all; none of it stops the others or mixes answers up.
+//! Polls that get fewer parts, malformed replies, or none: this neither stops other polls nor mixes up answers.
 
 use super::was_sold;
 use crate::engine::EngineProcess;
@@ -6,7 +6,7 @@ use crate::provider::Sim;
 use crate::sandbox::{Sandbox, line};
 use serde_json::{Value, json};
 
-/// Places these orders and waits for all answers; each must be one that was sold for its own captcha.
+/// Places these orders and waits for all answers. Each must be one that was sold for its own captcha.
 fn all_answered(engine: &mut EngineProcess, sim: &Sim, marks: &[String]) {
     for (id, mark) in (0..).zip(marks) {
         engine.say(&line(id, mark));

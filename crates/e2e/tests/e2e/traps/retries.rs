@@ -1,5 +1,4 @@
-//! Retries: within their limit also across restarts, never for what is permanent, and never in the way of other
-//! orders.
+//! Retries: within their limit even across restarts, never after a permanent fault, and never before other orders.
 
 use super::{answer, until_ledger};
 use crate::provider::Sim;

@@ -1,5 +1,5 @@
-//! One token to five workers by default: a site takes it once. With the settings as they come, each placement of a
-//! token is a job of its own, and a key says which placements are one.
+//! Trap: one token is given to five workers by default, but a site accepts it once. With default settings, each
+//! placement for a token is an order of its own, and a key makes placements equal.
 
 use crate::http::call;
 use crate::provider::Sim;
@@ -22,7 +22,7 @@ enum TrapApi {
 }
 
 impl TrapApi {
-    /// Places an order for a token of this page, and comes for it as a client does.
+    /// Places an order for a token of this page, and fetches the token as a client does.
     fn token(self, base: &str, mark: &str, idempotency_key: Option<&str>) -> String {
         let mut order = match self {
             Self::Classic => json!({ "key": KEY, "json": 1, "method": "userrecaptcha", "googlekey": SITE_KEY,
@@ -64,7 +64,7 @@ impl TrapApi {
     }
 }
 
-/// The different tokens that ten workers get who come at the same time.
+/// The different tokens that ten workers get at one time.
 fn ten_workers(api: TrapApi, base: &str, mark: &str, idempotency_key: Option<&str>) -> BTreeSet<String> {
     thread::scope(|scope| {
         let workers: Vec<_> =
