@@ -1,5 +1,5 @@
-//! How many orders are accepted in a second, durably, against a bare log of the same bytes with the same number of
-//! callers; and how many waits for the disk an order costs, accepted only and over a whole life.
+//! How many orders are accepted durably in a second, compared with a bare log of equal bytes with as many callers.
+//! Also how many disk syncs an order costs, only accepted and over a whole life.
 
 use crate::bare::BareLog;
 use crate::provider::TaskBehaviour;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Callers, orders in a round, and the share of the bare log that is aimed at.
+/// Callers, orders in a round, and the wanted ratio to the bare log.
 const CROWDS: [(u64, u64, f64); 3] = [(1, 1000, 0.5), (64, 20_000, 0.5), (1024, 60_000, 1.0 / 6.0)];
 
 pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
@@ -76,7 +76,7 @@ async fn append(log: Arc<BareLog>, record: Vec<u8>) {
     log.append(record).await;
 }
 
-/// Deals the work out to so many callers, each of whom waits for one piece before it begins the next.
+/// Gives the work to this many callers. Each waits for one piece before it begins the next.
 pub(crate) fn crowded<T, F>(
     runtime: &Runtime,
     callers: u64,

@@ -1,5 +1,5 @@
-//! How many joined and cached answers one core gives in a second, in the library: a placement of an order that exists
-//! is answered from memory, so this is what a herd costs.
+//! How many joined and cached answers one core gives in a second, in the library. A placement of an existing order is
+//! answered from memory, so this is the cost of a herd.
 
 use crate::provider::{Free, TaskBehaviour};
 use crate::scene::{self, KIND, WORKS};
@@ -18,21 +18,21 @@ use tokio::runtime::Runtime;
 
 const SECTION: &str = "answers";
 const AIM_PER_SECOND: f64 = 1_000_000.0;
-/// Different orders that are placed in turn.
+/// The number of different orders, which are placed in turn.
 const HOT: u64 = 1000;
-/// Drafts are made before the watch starts, and not more than the core's own cache can hold.
+/// The size of a batch. Drafts are made before the clock starts, and no more than the core's own cache can hold.
 const BATCH: u64 = 250;
-/// What the parts are parts of.
+/// The measurement to which the parts belong.
 const WHOLE: &str = "joined, engine, embedded";
 
-/// Something that is done to a batch of orders, and the least that it has cost.
+/// An operation on a batch of orders, and the least that it has cost.
 struct Subject<'a> {
     what: String,
     run: Box<dyn FnMut(u64) -> Duration + 'a>,
     best: LeastCost,
 }
 
-/// `run` takes a batch that `make` has made before the watch started.
+/// Makes a subject. `run` gets a batch that `make` has made before the clock starts.
 fn subject<'a, T>(
     what: impl Into<String>,
     make: impl Fn(u64) -> T + 'a,
@@ -45,7 +45,7 @@ fn subject<'a, T>(
     Subject { what: what.into(), run: Box::new(run), best: LeastCost::NONE }
 }
 
-/// In turn, so that whatever else the machine does disturbs all of them alike.
+/// Measures the subjects in turn, so that other work of the machine disturbs all of them alike.
 fn measure(subjects: &mut [Subject<'_>], scale: &Scale) {
     for _ in 0..scale.of(40, 10) {
         for subject in &mut *subjects {
@@ -115,7 +115,7 @@ pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {
 
 type AnswerSeat = (Arc<Engine>, Arc<dyn Store>);
 
-/// One whose orders are all in flight, and one whose orders are all solved.
+/// Two engines: all orders of one are in flight, and all orders of the other are solved.
 fn two_engines(runtime: &Runtime, mut store: impl FnMut() -> Arc<dyn Store>) -> [AnswerSeat; 2] {
     let at = scene::now();
     let (open, solved) = (store(), store());
@@ -189,7 +189,7 @@ fn repeat<'a>(what: &str, mut once: impl FnMut() + 'a) -> Subject<'a> {
     subject(format!("  of it: {what}"), drop, move |batch| batch.iter().for_each(|()| once()))
 }
 
-/// What a join is made of, as far as its parts can be called by themselves.
+/// The parts of a join that can be called by themselves.
 fn parts(seat: &AnswerSeat) -> Vec<Subject<'_>> {
     let (engine, store) = seat;
     let kind = scene::kind(KIND).expect("the catalog has it");

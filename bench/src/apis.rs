@@ -1,5 +1,5 @@
-//! What an answer costs over HTTP that memory can give: joined, pending, solved, on the classic API and at `/v1`,
-//! against hyper alone with the same bytes. Same client, same number of connections, in turn.
+//! The cost over HTTP of responses from memory: joined, pending, solved, on the classic API and on `/v1`. They are
+//! compared with hyper alone with equal bytes, in turn, with one client and as many connections.
 
 use crate::accepts::fraction;
 use crate::client::{ClientConnection, crowd};
@@ -20,16 +20,16 @@ use tokio::runtime::Runtime;
 const SECTION: &str = "gateway";
 const AIM: f64 = 0.7;
 const CONNECTIONS: usize = 64;
-/// Different orders that are placed in turn.
+/// The number of different orders, which are placed in turn.
 const HOT: u64 = 1000;
 
-/// One sort of request, and what every answer to it begins with.
+/// One sort of request, and the beginning of its response.
 struct ApiCase {
     what: &'static str,
     response_format: TaskBehaviour,
     write: fn(u64, &str) -> Vec<u8>,
     starts: &'static str,
-    /// What the body begins with; checked once.
+    /// The beginning of the body, which is checked once.
     body: &'static str,
 }
 
@@ -87,7 +87,7 @@ const CASES: &[ApiCase] = &[
     },
 ];
 
-/// As most clients send it: a form in the body. Equal orders are one job, because joins are what is measured.
+/// A submit as most clients send it: a form in the body. Equal orders are shared, because joins are measured.
 pub(crate) fn submit(n: u64, _id: &str) -> Vec<u8> {
     let page = page(n).replace(':', "%3A").replace('/', "%2F").replace('?', "%3F").replace('=', "%3D");
     let form = format!("key={KEY}&method=userrecaptcha&googlekey={SITE}&pageurl={page}&reuse=shared");
@@ -108,7 +108,7 @@ fn place(n: u64, _id: &str) -> Vec<u8> {
     place_and_wait(n, "")
 }
 
-/// `more`: further lines of the head.
+/// A request that places an order and waits; `more` contains further lines of the head.
 pub(crate) fn place_and_wait(n: u64, more: &str) -> Vec<u8> {
     let page = page(n);
     let params = format!(r#"{{"googlekey":"{SITE}","pageurl":"{page}"}}"#);
@@ -121,7 +121,7 @@ fn read(_n: u64, id: &str) -> Vec<u8> {
     get(&format!("/v1/orders/{id}"), &format!("Authorization: Bearer {KEY}\r\n"))
 }
 
-/// What real clients say in every head.
+/// Headers that real clients send in every request.
 const USUAL: &str = "Host: 127.0.0.1\r\nUser-Agent: python-requests/2.32.3\r\nAccept-Encoding: gzip, deflate\r\nAccept: */*\r\n\
     Connection: keep-alive\r\n";
 
@@ -134,7 +134,7 @@ pub(crate) fn post(path: &str, head: &str, body: &str) -> Vec<u8> {
     format!("POST {path} HTTP/1.1\r\n{USUAL}Content-Length: {length}\r\n{head}\r\n{body}").into_bytes()
 }
 
-/// A gateway with its worker on a thread of its own, and the ids of the orders that it knows.
+/// A gateway whose worker has a thread of its own, and the ids of its orders.
 struct ApiStage {
     response_format: TaskBehaviour,
     address: SocketAddr,
@@ -163,7 +163,7 @@ fn stage(runtime: &Runtime, store: Arc<dyn Store>, response_format: TaskBehaviou
     ApiStage { response_format, address, thread, ids }
 }
 
-/// Places the orders, and waits until they are where they stay.
+/// Places the orders, and waits until they no longer change.
 pub(crate) async fn settle(address: SocketAddr, response_format: TaskBehaviour) -> Vec<String> {
     let mut line = ClientConnection::open(address).await;
     let mut ids = Vec::new();
@@ -182,11 +182,11 @@ pub(crate) async fn settle(address: SocketAddr, response_format: TaskBehaviour) 
     ids
 }
 
-/// What one side did in one round.
+/// The result of one side in one round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ApiRound {
     pub(crate) per_second: f64,
-    /// If its thread had a whole core all the time.
+    /// The rate if the thread had a whole core all the time.
     pub(crate) per_core_second: f64,
 }
 

@@ -1,5 +1,5 @@
-//! The limit: a file that is appended to, and one wait for the disk for all who came in the meantime. No store at
-//! all, so nothing that keeps the same promise can be faster.
+//! The upper limit: a file to which records are appended, with one disk sync for all callers that came in the
+//! meantime. This is no store, so nothing with an equal promise can be faster.
 
 use crate::scene::WORKS;
 use futures_channel::oneshot;
@@ -34,7 +34,7 @@ impl BareLog {
         Self { line, writer: Some(writer) }
     }
 
-    /// Returns when it is durable.
+    /// Appends a record. Returns when it is durable.
     pub(crate) async fn append(&self, record: Vec<u8>) {
         let (done, is_done) = oneshot::channel();
         self.line.waiting.lock().unwrap_or_else(PoisonError::into_inner).0.push((record, done));

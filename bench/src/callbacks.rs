@@ -1,5 +1,5 @@
-//! How soon a caller who waits has the answer that a callback brings. The callers are connections from another
-//! process, so that both ends have handles enough, and never fewer than ten thousand of them wait.
+//! How soon a waiting caller gets the answer of a callback. The callers are connections from another process, so that
+//! both sides have enough file handles. At least ten thousand of them wait all the time.
 
 use crate::accepts::fraction;
 use crate::apis::post;
@@ -28,17 +28,17 @@ use tokio::runtime::Runtime;
 mod timed;
 
 const SECTION: &str = "callbacks";
-/// So many wait when the last callback has come.
+/// How many callers still wait after the last callback.
 const WAITING: u64 = 10_000;
-/// One callback in each such time.
+/// The time between two callbacks.
 const EVERY: Duration = Duration::from_millis(1);
-/// Connections that the provider calls on.
+/// How many connections the provider uses for its calls.
 const LINES: u64 = 16;
-/// What is open besides: the store, the provider's connections, the runtime.
+/// Other open files: the store, the provider's connections, the runtime.
 const HANDLES_BESIDE: u64 = 256;
 const AIM_MICROS: f64 = 1000.0;
 
-/// Takes every task, notes where to call about it, and never calls by itself.
+/// A provider that takes every task, notes where to call about it, and never calls by itself.
 #[derive(Debug, Default)]
 struct CallingProvider(Mutex<Vec<Option<String>>>);
 
@@ -52,7 +52,7 @@ impl CallingProvider {
     }
 }
 
-/// Which of the orders it is: the last number of its page.
+/// The number of an order, which is the last number of its page.
 fn number(page: Option<&Value>) -> usize {
     let Some(Value::Text(page)) = page else { unreachable!("every order has a page") };
     page.rsplit('=').next().and_then(|n| n.parse().ok()).expect("every page has a number")
@@ -130,7 +130,7 @@ fn handles() -> u64 {
     line.split_whitespace().next().and_then(|most| most.parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// A runtime such as the daemon's.
+/// A runtime like the daemon's.
 fn daemon() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect(WORKS)
 }
@@ -199,7 +199,7 @@ async fn serve(store: Arc<TimedStore>, provider: Arc<CallingProvider>) -> (Socke
     (address, gateway)
 }
 
-/// Calls at its pace, and says when it made each call.
+/// Makes the calls, at a fixed pace. Returns when each call was made.
 fn call(to: SocketAddr, provider: &CallingProvider, calls: u64) -> Vec<Duration> {
     let requests: Vec<Vec<u8>> = provider
         .addresses()

@@ -1,4 +1,4 @@
-//! Other processes of this same binary: one whose own memory is measured, and one that is killed.
+//! Child processes of this program: one whose memory is measured, and one that is killed.
 
 use crate::accepts::{accept, crowded, fraction};
 use crate::apis::place_and_wait;
@@ -19,12 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// The word that makes this binary a child.
+/// The argument that makes this program a child.
 pub(crate) const WORD: &str = "--child";
-/// Orders in flight beside those at rest, in a store that was filled.
+/// Orders in flight in a filled store, besides those at rest.
 pub(crate) const IN_FLIGHT: u64 = 4096;
 
-/// Starts a child, and waits for the first line that it says.
+/// Starts a child, and waits for its first line.
 fn start(words: &[&str]) -> (Child, String) {
     let (child, _, output) = converse(words);
     (child, output)
@@ -70,7 +70,7 @@ fn tell(what: &Value) {
 
 // ---- memory --------------------------------------------------------------------------------------------------
 
-/// What so many orders in flight, and so many who wait for one each, cost in a process of their own.
+/// The memory of orders in flight, and of callers that wait for one each, in a process of its own.
 pub(crate) struct ProcessWeight {
     pub(crate) bytes_per_order: f64,
     pub(crate) bytes_per_waiter: f64,
@@ -137,8 +137,8 @@ fn in_memory(is_embedded: bool, dir: &Path, orders: u64, waiters: u64) -> Value 
 
 // ---- filling and killing ---------------------------------------------------------------------------------------
 
-/// Fills a store in another process and kills that in the middle of its writing, so that the store is as a crash
-/// leaves it.
+/// Fills a store in another process, and kills that process during a write, so that the store is in the state after a
+/// crash.
 pub(crate) fn fill_and_kill(dir: &Path, orders: u64, at: Timestamp) {
     let dir = dir.to_str().expect("a path that is text");
     let (mut child, output) = start(&["fill", dir, &orders.to_string(), &at.as_millis().to_string()]);
@@ -165,14 +165,14 @@ fn fill(dir: &Path, orders: u64, at: Timestamp) {
 
 // ---- waiting -------------------------------------------------------------------------------------------------
 
-/// Callers in a process of their own, each with an order and a connection, who wait for their answers.
+/// Callers in a process of their own. Each has an order and a connection, and waits for its answer.
 pub(crate) struct CallerProcess {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl CallerProcess {
-    /// Returns when all have sent what they want. `answers`: how many of them will be answered.
+    /// Starts the callers. Returns when all have sent their requests. `answers` is how many of them get an answer.
     pub(crate) fn start(to: SocketAddr, count: u64, answers: u64) -> Self {
         let [to, count, answers] = [to.to_string(), count.to_string(), answers.to_string()];
         let (child, output, first) = converse(&["callers", &to, &count, &answers]);
@@ -180,7 +180,7 @@ impl CallerProcess {
         Self { child, output }
     }
 
-    /// Which caller had its answer when; returns when all have it that will.
+    /// Which caller got its answer when. Returns when all have it that should.
     pub(crate) fn received(&mut self) -> Vec<(u64, Duration)> {
         let mut line = String::new();
         self.output.read_line(&mut line).expect(WORKS);

@@ -1,5 +1,5 @@
-//! The client: many connections that stay open, requests that are ready as bytes, one at a time on each, and no more
-//! of a reply understood than where it ends. It must cost less than the server, or it would measure itself.
+//! The client: many open connections, with requests prepared as bytes, one at a time on each. It parses a response
+//! only far enough to find its end. It must cost less than the server, or it would measure itself.
 
 use crate::scene::WORKS;
 use crate::stopwatch::now;
@@ -28,7 +28,7 @@ impl ClientConnection {
         self.stream.write_all(request).await.expect(WORKS);
     }
 
-    /// The whole of the next answer.
+    /// Reads the whole next response.
     pub(crate) async fn receive(&mut self) -> &[u8] {
         self.read.clear();
         while !is_whole(&self.read) {
@@ -56,7 +56,8 @@ fn is_whole(read: &[u8]) -> bool {
     read.len() >= head + 4 + body
 }
 
-/// Asks so often on so many connections, and says how long that took. `starts` is how every answer begins.
+/// Sends this many requests on this many connections. Returns how long that took. `starts` is the beginning of every
+/// response.
 pub(crate) async fn crowd(
     to: SocketAddr,
     connections: usize,

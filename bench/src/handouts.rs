@@ -1,6 +1,6 @@
-//! A million hand-outs on every store: three nodes whose clocks jump and who are restarted, a crowd that asks at
-//! once. It ends in a panic if an answer is given twice, or with less life in it than was promised; what it measures
-//! is a by-product.
+//! A million hand-outs on every store: three nodes whose clocks jump and that are restarted, and a crowd of callers.
+//! The run panics if an answer is handed out twice, or with less life than was promised. The measured rate is a
+//! by-product.
 
 use crate::scene::WORKS;
 use crate::stopwatch::now;

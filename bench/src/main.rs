@@ -1,4 +1,4 @@
-//! What things cost, as ratios measured in one run. `docs/benchmarks.md` says how to read them.
+//! Measures costs as ratios within one run. `docs/benchmarks.md` explains how to read them.
 
 mod accepts;
 mod answers;
@@ -34,7 +34,7 @@ const USAGE: &str =
 
 sections, all of them if none is named:";
 
-/// One measured thing: its name, what it is, and how.
+/// One section: its name, what it measures, and how.
 struct Section {
     name: &'static str,
     about: &'static str,
@@ -69,7 +69,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "handouts", about: "a million hand-outs on every store, judged", run: handouts::run },
 ];
 
-/// How much of everything, and where.
+/// The size of each measurement, and the folder.
 pub(crate) struct Scale {
     is_quick: bool,
     dir: PathBuf,
@@ -90,7 +90,7 @@ impl Scale {
     }
 }
 
-/// Progress, for the person at the terminal. It is lost if it is not read.
+/// Prints progress for the user. Without a reader it is lost.
 pub(crate) fn say(what: &str) {
     _ = writeln!(std::io::stderr(), "bench: {what}");
 }

@@ -1,4 +1,4 @@
-//! What an order in flight costs in memory, beyond its own parameters, and what a caller costs who waits for one.
+//! The memory of an order in flight, besides its own parameters, and of a caller that waits for one.
 
 use crate::accepts::fraction;
 use crate::child::weigh;

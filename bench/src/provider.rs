@@ -1,4 +1,4 @@
-//! A provider that costs nothing, so that what is measured is ours.
+//! A provider without costs, so that only our own work is measured.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Money, Payload, PollOutcome, ProviderAnswer, SubmitOutcome};
@@ -16,14 +16,14 @@ pub(crate) fn delivery() -> ProviderAnswer {
     }
 }
 
-/// What it does with a task.
+/// What the provider does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskBehaviour {
-    /// Takes it, and never comes to an end.
+    /// Takes the task, and never ends it.
     NeverEnding,
-    /// Answers in the same breath.
+    /// Answers at once.
     AtOnce,
-    /// Takes it, and has the answer when it is polled.
+    /// Takes the task, and has the answer when it is polled.
     WhenAsked,
 }
 

@@ -1,5 +1,5 @@
-//! What a large store costs: to open it after a crash, and each thing that is done with it, with many orders at rest
-//! against few.
+//! The cost of a large store: to open it after a crash, and to call each of its methods, with many orders at rest
+//! compared with few.
 
 use crate::accepts::{accept, crowded, fraction};
 use crate::child::{IN_FLIGHT, fill_and_kill};
@@ -21,12 +21,12 @@ use tokio::runtime::Runtime;
 
 const AIM_SECONDS: f64 = 5.0;
 const FEW: u64 = 1000;
-/// A thousand times as many may cost so much more: what grows with their logarithm is flat enough.
+/// The largest ratio for a thousand times as many orders: growth with the logarithm is flat enough.
 const FLAT: f64 = 2.0;
 const AT_ONCE: usize = 256;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A large store takes a while to fill, so all measurements share it.
+/// A store after a crash. A large one takes a while to fill, so all measurements share it.
 #[derive(Default)]
 pub(crate) struct CrashedStore(OnceCell<(TempDir, Timestamp)>);
 
@@ -72,13 +72,13 @@ pub(crate) fn reopen(scale: &Scale) -> Vec<BenchRow> {
     ]
 }
 
-/// An open store, and all that is needed to measure on it.
+/// An open store, with everything that a measurement needs.
 struct RestSeat {
     store: EmbeddedStore,
     engine: Arc<Engine>,
     orders: u64,
     filled_at: Timestamp,
-    /// How far the calls that need something fresh each time have come.
+    /// How many orders the calls have used up that need a fresh one each time.
     loaded: u64,
     accepted: u64,
     hours: u32,
@@ -92,7 +92,7 @@ impl RestSeat {
         Self { store, engine, orders, filled_at, loaded: 0, accepted: 0, hours: 1, best: LeastCost::NONE }
     }
 
-    /// Orders that were not read since the store was opened, far apart.
+    /// Reads orders that were not read since the store was opened, far apart.
     fn load_miss(&mut self, runtime: &Runtime) -> (Duration, u64) {
         let keys: Vec<_> = (self.loaded..self.loaded + 100)
             .map(|n| scene::checked(n * (self.orders / FEW), self.filled_at).0)
@@ -162,7 +162,7 @@ impl RestSeat {
 
 type RestCost = fn(&mut RestSeat, &Runtime) -> (Duration, u64);
 
-/// What is measured, in which order (what erases comes last), and how often.
+/// What is measured and how often, in this order: methods that remove orders come last.
 const COSTS: [(&str, RestCost, u64); 6] = [
     ("load of one that memory does not have", RestSeat::load_miss, 9),
     ("join", RestSeat::join, 15),

@@ -1,4 +1,4 @@
-//! What everything is measured with: one usual order, the kind that it is of, and an engine on a store.
+//! The common set-up: one usual order with its kind, and an engine on a store.
 
 use crate::provider::{Free, TaskBehaviour, delivery};
 use futures_util::future::join_all;
@@ -18,7 +18,7 @@ pub(crate) const KIND: &str = "recaptcha_v2";
 pub(crate) const WORKS: &str = "what is measured works";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// The catalog's own, but for what would expire while it is measured, and without callers to wait for.
+/// The catalogue's kind with a life of a day, so that nothing expires during the measurement, and solve times of zero.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
     let pace = Pace { p50: Duration::ZERO, p95: Duration::ZERO, p99: Duration::ZERO };
     quittance_protocol::kinds::kind(name).map(|kind| Kind { life: Some(DAY), pace, ..kind })
@@ -28,7 +28,7 @@ pub(crate) fn policy() -> Policy {
     Policy { share_window: Some(DAY), timeout: DAY, ..Policy::DEFAULT }
 }
 
-/// The `n`th of many orders that differ. Equal ones are one job: joins and repeats are measured, too.
+/// The `n`th of many different orders. Equal ones are shared: joins and repeats are measured, too.
 pub(crate) fn draft(n: u64) -> Draft {
     Draft { reuse: Some(Reuse::Shared), ..Draft::new("team-a") }
         .with("googlekey", "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-")
@@ -46,7 +46,7 @@ pub(crate) fn checked(n: u64, at: Timestamp) -> (quittance_lifecycle::Key, Arc<T
     (key, Arc::new(terms))
 }
 
-/// The `n`th order as it stands when it was accepted.
+/// The `n`th order after it was accepted.
 pub(crate) fn in_flight(n: u64, at: Timestamp) -> Arc<Order> {
     let (key, terms) = checked(n, at);
     match place(None, None, key, &terms, at, &policy()) {
@@ -55,7 +55,7 @@ pub(crate) fn in_flight(n: u64, at: Timestamp) -> Arc<Order> {
     }
 }
 
-/// The `n`th order as it stands when it was solved.
+/// The `n`th order after it was solved.
 pub(crate) fn at_rest(n: u64, at: Timestamp) -> Arc<Order> {
     let step = |order: &Order, event| match transition(order, event, at, &policy()) {
         Decision::Advance(advance) => advance.next,
@@ -92,7 +92,7 @@ pub(crate) fn engine_with(
     Arc::new(Engine::new(world, settings))
 }
 
-/// Writes orders as they are, as many at once as share a transaction.
+/// Writes orders without changes, as many at once as share a transaction.
 pub(crate) async fn write(store: &dyn Store, orders: impl Iterator<Item = Arc<Order>>) {
     let mut orders = orders.peekable();
     while orders.peek().is_some() {
@@ -105,7 +105,7 @@ pub(crate) async fn write(store: &dyn Store, orders: impl Iterator<Item = Arc<Or
     }
 }
 
-/// The result of a future that has nothing to wait for: the least that an executor can do.
+/// The result of a future that never waits, with as little executor as possible.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
@@ -113,7 +113,7 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// One thread, so that what is measured is one core's.
+/// A runtime with one thread, so that one core is measured.
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
 }

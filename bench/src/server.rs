@@ -1,5 +1,5 @@
-//! The two servers that are compared: a whole gateway, and hyper alone with an answer that is ready. Each has a
-//! thread of its own, so that its cost can be separated from the client's.
+//! The two servers that are compared: a whole gateway, and hyper alone with a prepared response. Each has a thread of
+//! its own, so that its cost can be separated from the client's.
 
 use crate::scene::WORKS;
 use crate::stopwatch::WorkThread;
@@ -27,13 +27,14 @@ use std::thread::JoinHandle;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// The key of the one tenant, and its name.
+/// The key of the only tenant.
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
+/// The name of the only tenant.
 pub(crate) const TENANT: &str = "team-a";
-/// The operator's.
+/// The operator's key.
 pub(crate) const ADMIN: &str = "fedcba9876543210fedcba9876543210";
 
-/// A gateway in front of an engine, with one tenant.
+/// A gateway for an engine, with one tenant.
 pub(crate) fn gateway(engine: Arc<Engine>, commit_feed: CommitFeed) -> Gateway {
     Gateway::new(orders(engine, commit_feed), GatewaySettings::default())
 }
@@ -67,7 +68,7 @@ pub(crate) struct OwnThread {
 }
 
 impl OwnThread {
-    /// `begin` starts whatever is to be served and says what others need to know of it.
+    /// Starts the thread. `begin` starts the server, and returns what others need to know about it.
     pub(crate) fn start<T, F>(name: &str, begin: impl FnOnce() -> F + Send + 'static) -> (Self, T)
     where
         T: Send + 'static,
@@ -97,12 +98,12 @@ impl Drop for OwnThread {
     }
 }
 
-/// An answer as the gateway gave it, without what hyper adds by itself.
+/// A response of the gateway, without the headers that hyper adds.
 #[derive(Clone, Debug)]
 pub(crate) struct Ready(Response<Full<Bytes>>);
 
 impl Ready {
-    /// From the bytes of an answer.
+    /// Makes a response from its bytes.
     pub(crate) fn like(answer: &[u8]) -> Self {
         let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
         let body = Bytes::copy_from_slice(&answer[head + 4..]);
@@ -120,7 +121,7 @@ impl Ready {
     }
 }
 
-/// Reads each request whole, as a server must that answers it, and looks at nothing.
+/// Reads each request completely, as every server must, and parses nothing.
 pub(crate) async fn bare(listener: TcpListener, ready: Ready) {
     while let Ok((stream, _)) = listener.accept().await {
         _ = stream.set_nodelay(true);

@@ -1,6 +1,6 @@
-//! What many nodes cost: orders accepted and joined in a second through a shared store, against the barest script or
-//! statement that could do it on the same server with the same number of callers; how many requests the server gets;
-//! and how soon a waiter at one node is woken for what another has written.
+//! The cost of several nodes: orders accepted and joined in a second through a shared store. This is compared with
+//! the simplest script or statement for it, on one server with as many callers. Also how many requests the server
+//! gets, and how soon a waiter at one node is woken by another node's write.
 
 use crate::accepts::{accept, crowded, fraction};
 use crate::provider::TaskBehaviour;
@@ -23,27 +23,27 @@ use tokio::runtime::Runtime;
 /// Callers, and orders in a round.
 const CROWDS: [(u64, u64); 3] = [(1, 1_000), (64, 20_000), (1_024, 40_000)];
 const SHARE: f64 = 0.5;
-/// Joins go to so many orders in turn.
+/// Joins go to this many orders in turn.
 const JOINED: u64 = 1_000;
-/// A waiter at another node should have heard by then.
+/// The wanted time in which a waiter at another node is woken.
 const HEARD_MICROS: f64 = 10_000.0;
-/// How many connections the bare statement may use: as many as keep two cores busy.
+/// How many connections the bare statement may use: enough to keep two cores busy.
 const BARE_CONNECTIONS: usize = 8;
 
-/// Two nodes on one server, and the bare thing beside them.
+/// Two nodes on one server, and the bare statement beside them.
 struct StoreSide {
     section: &'static str,
     bare_is: &'static str,
     here: Arc<dyn Store>,
     there: Arc<dyn Store>,
     round_trips: Box<dyn Fn() -> u64>,
-    /// Makes a record of these bytes under this number, or finds the one that is there.
+    /// Creates a record of these bytes under this number, or finds the existing one.
     bare: Bare,
 }
 
 type Bare = Arc<dyn Fn(u64, Vec<u8>) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// One thread for the callers: the server needs the other core.
+/// A runtime with one thread for the callers: the server needs the other core.
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS)
 }
@@ -66,7 +66,7 @@ pub(crate) fn redis(scale: &Scale) -> Vec<BenchRow> {
     side.rows(&runtime, scale)
 }
 
-/// Compare and set: nothing else, and no index, no usage, no notice.
+/// Compare and set in Redis, without indices, usage and notices.
 async fn bare_redis(url: &str) -> Bare {
     const SCRIPT: &str = "local is = redis.call('HGET', KEYS[1], 'v')
         if (is or '0') ~= ARGV[1] then return { is, redis.call('HGET', KEYS[1], 'r') } end
@@ -142,7 +142,7 @@ impl StoreSide {
         rows
     }
 
-    /// Rounds in turn with the bare thing; the one whose ratio is the middle one speaks.
+    /// Runs rounds in turn with the bare statement. The round with the median ratio counts.
     fn crowd(
         &self,
         runtime: &Runtime,
@@ -205,8 +205,8 @@ impl StoreSide {
         rows
     }
 
-    /// From the beginning of the commit at one node to the waking of a waiter at another, at the median: word often
-    /// comes before the commit itself has returned.
+    /// The median time from the beginning of a commit at one node to the wake-up at another. The notice often comes
+    /// before the commit itself has returned.
     fn wakeups(&self, runtime: &Runtime, scale: &Scale) -> BenchRow {
         say(&format!("{}: wake-ups", self.section));
         let mut spans: Vec<Duration> = Vec::new();

@@ -1,5 +1,5 @@
-//! Real time, in one place. On two shared cores the same thing is measured several times in turn with what it is
-//! compared with, and the best counts: what is slower was disturbed.
+//! Real time, in one place. On two shared cores, a measurement and its comparison run several times in turn, and the
+//! best result counts: a slower one was disturbed.
 
 use std::fs::read_to_string;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -22,18 +22,18 @@ pub(crate) fn moment() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970")
 }
 
-/// A thread of this process whose work can be separated from that of all others.
+/// A thread of this process whose work can be measured separately.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkThread(String);
 
 impl WorkThread {
-    /// The thread that asks.
+    /// The current thread.
     pub(crate) fn mine() -> Self {
         let me = std::fs::read_link("/proc/thread-self").expect("this is measured on Linux");
         Self(format!("/proc/{}/schedstat", me.display()))
     }
 
-    /// How long it has been at work so far, whatever else wanted the processor in the meantime.
+    /// How long the thread has worked so far, without the time in which other threads had the processor.
     pub(crate) fn at_work(&self) -> Duration {
         let output = read_to_string(&self.0).expect("the thread is still there");
         let nanos = output.split(' ').next().and_then(|nanos| nanos.parse().ok());
@@ -41,14 +41,14 @@ impl WorkThread {
     }
 }
 
-/// The least that one of something has cost so far.
+/// The least cost of one operation so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeastCost(Duration);
 
 impl LeastCost {
     pub(crate) const NONE: Self = Self(Duration::MAX);
 
-    /// So many took so long.
+    /// Notes that `count` operations took this long.
     pub(crate) fn note(&mut self, span: Duration, count: u64) {
         let each = span.as_nanos() / u128::from(count.max(1));
         self.0 = self.0.min(Duration::from_nanos(u64::try_from(each).unwrap_or(u64::MAX)));

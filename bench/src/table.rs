@@ -1,5 +1,5 @@
-//! What is printed: every line is something measured, what it was measured against in the same run, and their ratio. An
-//! aim is always one of the ratio, so that a slow machine misses none by being slow.
+//! The printed table. Every line has a measurement, its comparison in that run, and their ratio. A goal is always
+//! about the ratio, so that a slow machine can reach it, too.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ pub(crate) struct BenchRow {
     pub(crate) what: String,
     pub(crate) measured: f64,
     pub(crate) unit: BenchUnit,
-    /// What it is compared with, in the same unit.
+    /// The comparison, in the unit of the measurement.
     pub(crate) against: Option<(f64, &'static str)>,
     pub(crate) aim: Option<Aim>,
 }
@@ -94,7 +94,7 @@ impl BenchRow {
         self.against.map(|(against, _)| self.measured / against)
     }
 
-    /// Nothing where nothing is aimed at.
+    /// Whether the goal was reached; `None` if there is none.
     fn verdict(&self) -> Option<&'static str> {
         let is_met = self.aim?.is_met(self.ratio()?);
         Some(if is_met { "PASS" } else { "miss" })
@@ -140,7 +140,7 @@ pub(crate) fn thousands(amount: f64) -> String {
 
 const HEADINGS: [&str; 6] = ["what", "measured", "against", "ratio", "aim", ""];
 
-/// For people: one block for each section, the columns of all blocks in line.
+/// The table as text: one block for each section, with equal columns in all blocks.
 pub(crate) fn text(rows: &[BenchRow]) -> String {
     let cells: Vec<[String; 6]> = rows.iter().map(BenchRow::cells).collect();
     let widths: [usize; 6] = std::array::from_fn(|column| {
@@ -166,7 +166,7 @@ pub(crate) fn text(rows: &[BenchRow]) -> String {
     output
 }
 
-/// For programs: the same, as one array.
+/// The table as one JSON array.
 pub(crate) fn json(rows: &[BenchRow]) -> String {
     let rows: Vec<Value> = rows.iter().map(BenchRow::json).collect();
     format!("{:#}\n", Value::Array(rows))

@@ -1,5 +1,5 @@
-//! What one tenant can take from another: the waits of a quiet tenant alone, and then beside a hostile one, in one
-//! run against one node and one mock provider that takes ten submits a second.
+//! How much one tenant can slow another: the waits of a quiet tenant alone, and then beside a hostile one. Both are
+//! in one run with one node, and with one mock provider that takes ten submits a second.
 
 mod hostile;
 mod node;
@@ -12,7 +12,7 @@ use node::BenchNode;
 use quiet::Waits;
 
 const SECTION: &str = "tenants";
-/// No wait of the quiet tenant may become longer than so many times what it was.
+/// The most by which a wait of the quiet tenant may grow, as a ratio.
 const AIM: f64 = 2.0;
 
 pub(crate) fn run(scale: &Scale) -> Vec<BenchRow> {

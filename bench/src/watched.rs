@@ -1,6 +1,6 @@
-//! What it costs to be watched: joined orders over HTTP while three people have the live view open and a monitoring
-//! system reads the metrics each second, against the same gateway without watchers. In turn, so that the machine's
-//! moods hit both.
+//! The cost of being watched: joined orders over HTTP while three operators have the live view open and a monitoring
+//! system reads the metrics each second. This is compared with a gateway without watchers, in turn, so that
+//! disturbances of the machine affect both.
 
 use crate::apis::{ApiRound, ApiSide, OK, get, round, settle, submit};
 use crate::client::ClientConnection;
@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 const SECTION: &str = "watched";
 const WATCHERS: usize = 3;
 const SCRAPE_SPAN: Duration = Duration::from_secs(1);
-/// What may be lost by it.
+/// The wanted ratio of the rate with watchers to that without.
 const AIM: f64 = 0.97;
 
 fn start(store: Arc<dyn Store>) -> (OwnThread, SocketAddr) {
@@ -51,7 +51,7 @@ fn operators(path: &str) -> Vec<u8> {
     get(path, &format!("Authorization: Bearer {ADMIN}\r\n"))
 }
 
-/// Reads whatever comes.
+/// Reads everything that comes.
 async fn watch(to: SocketAddr) {
     let mut stream = TcpStream::connect(to).await.expect("the server listens");
     tokio::io::AsyncWriteExt::write_all(&mut stream, &operators("/v1/admin/live")).await.expect(WORKS);

@@ -1,4 +1,4 @@
-//! A store that notes how long it took to write down the content of a callback. All else it passes on.
+//! A store that measures how long it takes to write a callback. It passes all other calls on.
 
 use crate::callbacks::number;
 use crate::stopwatch::moment;
@@ -27,7 +27,7 @@ impl TimedStore {
         Self { inner, commits: Mutex::default() }
     }
 
-    /// For every order with a waiting caller: when its outcome was written, by the order's number.
+    /// When the outcome of each order with a waiting caller was written, by the order's number.
     pub(super) fn commits(&self) -> BTreeMap<u64, CommitTimes> {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,5 +1,5 @@
 //! The hostile tenant: webhooks that hang, requests that wait, streams that are not read, more orders than the
-//! provider takes, and orders that it rejects with a code in no table.
+//! provider takes, and orders that it rejects with an unlisted code.
 
 use super::node::{BenchNode, HOSTILE, ODD};
 use crate::apis::{get, post};
@@ -15,10 +15,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-/// Orders whose webhooks hang, on so many hosts.
+/// How many orders have a webhook that hangs.
 const HUNG: u64 = 600;
+/// How many hosts these webhooks are on.
 const HOSTS: u8 = 20;
-/// One order in so many of these comes with one that is rejected with an unlisted code.
+/// For each this many of these orders, there is one that is rejected with an unlisted code.
 const ODD_EVERY: u64 = 3;
 /// Orders that only wait in the queue.
 const CROWD: u64 = 2000;
@@ -27,11 +28,11 @@ const WAITS: u64 = 130;
 const STREAMS: u64 = 1100;
 /// How many connections place orders.
 const PLACERS: u64 = 8;
-/// How long a stream is held before the next one is opened in its place.
+/// How long a stream is held before another one is opened in its place.
 const STREAM_SPAN: Duration = Duration::from_secs(20);
 /// How long a request may take that should be answered at once.
 const ASK_WAIT: Duration = Duration::from_secs(30);
-/// Wait so long after a request that was refused.
+/// The pause after a request that was refused.
 const REFUSED_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +64,7 @@ impl Hostile {
         Self { counters, _thread: thread }
     }
 
-    /// Returns when all orders are placed, requests wait, and the first webhooks hang.
+    /// Waits until all orders are placed, requests wait, and the first webhooks hang.
     pub(super) fn wait_until_settled(&self) {
         let is_settled =
             |counts: HostileCounts| counts.placed >= ORDERS && counts.hung >= 32 && counts.waiting >= 32;
@@ -103,7 +104,7 @@ async fn begin(to: SocketAddr, counters: &Arc<HostileCounters>) {
     }
 }
 
-/// Accepts, and never answers.
+/// Accepts connections, and never answers.
 async fn hang(listener: TcpListener, counters: Arc<HostileCounters>) {
     while let Ok((stream, _)) = listener.accept().await {
         counters.hung.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +165,7 @@ async fn place_all(to: SocketAddr, forms: Arc<Vec<String>>, first: u64, counters
     }
 }
 
-/// Waits for an order that stands at the end of the queue, again and again.
+/// Waits repeatedly for an order at the end of the queue.
 async fn wait(to: SocketAddr, n: u64, counters: Arc<HostileCounters>) {
     while counters.placed.load(Ordering::Relaxed) < ORDERS {
         sleep(REFUSED_PAUSE).await;
@@ -194,7 +195,7 @@ async fn wait(to: SocketAddr, n: u64, counters: Arc<HostileCounters>) {
     }
 }
 
-/// Opens a live stream with a small buffer, reads nothing, and opens the next one after a while.
+/// Opens a live stream with a small buffer and reads nothing. After a while, opens another one.
 async fn hold_streams(to: SocketAddr, n: u64, counters: Arc<HostileCounters>) {
     let request = get("/v1/events", &format!("Authorization: Bearer {HOSTILE}\r\n"));
     sleep(

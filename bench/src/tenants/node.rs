@@ -21,9 +21,9 @@ pub(super) const HOSTILE: &str = "hostile7890hostile7890hostile789";
 /// How long the provider takes for a task.
 const SOLVE_MS: u64 = 500;
 const SUBMIT_INTERVAL: Duration = Duration::from_millis(100);
-/// Few, so that the hostile tenant can try to take them all.
+/// The limit of requests. It is low, so that the hostile tenant can try to use them all.
 pub(super) const REQUESTS_MAX: usize = 120;
-/// The provider rejects what has a site key that begins so, with a code that is in no table.
+/// The provider rejects orders whose site key begins with this, with an unlisted code.
 pub(super) const ODD: &str = "odd";
 
 pub(super) struct BenchNode {
@@ -35,7 +35,7 @@ pub(super) struct BenchNode {
     _dir: TempDir,
 }
 
-/// What a tenant may do that has no limits of its own, as in `serve`.
+/// A tenant with the default limits of `serve`.
 fn tenant(name: &str, key: &str) -> TenantSettings {
     let mut settings = TenantSettings::new(name, KeyDigest::of(key));
     settings.rate = Some(Rate { every: Duration::from_millis(10), burst: 2500 });

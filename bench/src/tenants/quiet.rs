@@ -1,5 +1,5 @@
-//! The quiet tenant: an order now and then in each of the ways that callers have, one after the other, each with a
-//! stopwatch.
+//! The quiet tenant: an order now and then in each of the ways that callers have, one after the other, each with its
+//! time measured.
 
 use super::node::{BenchNode, QUIET};
 use crate::apis::{get, post};
@@ -16,11 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-/// Between two rounds, so that the tenant uses about a third of what the provider takes.
+/// The pause between two rounds, so that the tenant uses about a third of what the provider takes.
 const PAUSE: Duration = Duration::from_millis(400);
-/// How often a classic client looks whether its answer is there.
+/// How often a classic client polls for its answer.
 const LOOK_SPAN: Duration = Duration::from_millis(25);
-/// What has not come by then counts as this long.
+/// An answer that has not come after this counts as this long.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How long each round of one thing took.
@@ -30,7 +30,7 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// In microseconds.
+    /// A percentile of the waits, in microseconds.
     pub(super) fn at(&self, percent: usize) -> f64 {
         let index = (self.sorted.len() * percent).div_ceil(100).saturating_sub(1);
         self.sorted[index].as_secs_f64() * 1e6
@@ -82,7 +82,7 @@ fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
 }
 
-/// Where the answer is not what was wanted, the round never ends, and counts as the longest.
+/// Never ends, because the response is not the expected one. The round then counts as the longest.
 async fn never(what: &str, answer: &str) {
     crate::say(&format!("tenants: {what} was answered: {}", answer.replace("\r\n", " ")));
     std::future::pending::<()>().await;
