@@ -49,7 +49,7 @@ pub enum BulkError {
     Store(#[from] StoreError),
 }
 
-/// What became of a dead letter from another store.
+/// The result of importing a dead letter from another store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdoptOutcome {
     New,
@@ -57,7 +57,7 @@ pub enum AdoptOutcome {
     NoDeadLetter,
 }
 
-/// What became of a dead letter that an operator has given up.
+/// The result of dropping a dead letter.
 #[derive(Debug)]
 pub enum DropOutcome {
     /// The record could not be read. It was removed, and the key is free.

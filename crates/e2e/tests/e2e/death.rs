@@ -17,7 +17,7 @@ const SEEDS: [u64; 2] = [1, 2];
 const KILLS: u32 = 100;
 /// How many orders wait for their answer at any time.
 const IN_FLIGHT: usize = 60;
-/// How often one order is placed again when its event says that this is the thing to do.
+/// How often one order is placed again if its event says so.
 const TRIES_MAX: u32 = 5;
 
 /// A random number generator (SplitMix64): one seed kills at one set of moments, as far as a machine repeats itself.

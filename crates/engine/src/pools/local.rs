@@ -17,7 +17,7 @@ const NONE_SPAN: Duration = Duration::from_secs(10);
 /// What is known of one place in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PoolPlace {
-    /// No node has looked at it yet.
+    /// No node has read the state of this place yet.
     Unknown,
     /// An order for this place is open or about to be placed; also when it was last checked.
     OnItsWay {

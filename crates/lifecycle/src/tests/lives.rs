@@ -40,7 +40,7 @@ fn called_back(attempt: u32) -> Event {
     }
 }
 
-/// Also if an order goes through the submit again, it keeps its count of retries.
+/// An order that goes through the submit again keeps its count of retries.
 #[test]
 fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
     let policy = policy(true, UnsettledDoubt::Resubmit).with_preset(Preset::Standard);

@@ -186,7 +186,7 @@ async fn what_is_there_already_is_left_alone_and_usage_are_added_once() {
     assert_eq!(usage(&to).await, usage(&from).await, "no line was added twice");
 }
 
-/// In the new store, orders may have ended and been removed. Moving them again would pay for them again.
+/// In the new store, orders may have ended and been removed. A second move would pay for them again.
 #[tokio::test]
 async fn what_has_moved_is_not_moved_again_and_not_to_two_places() {
     let (_old, _, from) = place().await;

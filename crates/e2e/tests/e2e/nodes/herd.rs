@@ -151,8 +151,8 @@ fn clients(test: &str, urls: &[String]) -> Vec<HerdLine> {
     lines.into_inner().expect("no thread panics with it")
 }
 
-/// How much later than the first caller the others got an answer, if they waited in one call: at the median and for
-/// 99 of 100. The first one gets it after the commit.
+/// How much later than the first caller other callers got their answer, if they waited in one call: at the median and
+/// for 99 of 100. The first caller gets it after the commit.
 fn lateness(lines: &[HerdLine]) -> (Duration, Duration) {
     let mut first: BTreeMap<usize, u64> = BTreeMap::new();
     let waited = || lines.iter().filter(|line| line.has_waited);

@@ -73,7 +73,7 @@ fn a_callback_without_a_valid_proof_changes_nothing() {
     assert_eq!(caller.last_outcome(), None);
 }
 
-/// A sender knows an address of ours and makes up the rest.
+/// A sender that knows an address of ours and makes up the rest must change nothing.
 #[test]
 fn a_callback_that_names_another_task_changes_nothing() {
     let world = world_with_callbacks();
