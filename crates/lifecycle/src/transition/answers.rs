@@ -223,8 +223,11 @@ impl NextOrder {
 
     /// Stores the provider's task id from a callback.
     pub(super) fn learn_task(&mut self, number: u32, task: Option<String>) {
-        if let Some(attempt) = self.next.attempt_mut(number) {
-            attempt.task = task.filter(|task| task.len() <= TASK_BYTES_MAX);
+        // A callback without an id says nothing about the one that is known.
+        if let Some(task) = task.filter(|task| task.len() <= TASK_BYTES_MAX)
+            && let Some(attempt) = self.next.attempt_mut(number)
+        {
+            attempt.task = Some(task);
         }
     }
 
