@@ -107,7 +107,7 @@ impl Reachability {
         unanswered
     }
 
-    fn event(&mut self, now: Timestamp, skew: Duration) {
+    fn beat(&mut self, now: Timestamp, skew: Duration) {
         if let Some(last) = self.last_beat
             && last + BEAT_LATE < now
         {
@@ -249,7 +249,7 @@ impl Engine {
     }
 
     /// Notes that the worker runs.
-    pub(crate) fn event(&self) {
+    pub(crate) fn beat(&self) {
         let now = self.now();
         let until = {
             let mut reach = lock(&self.reach);
@@ -257,7 +257,7 @@ impl Engine {
             if reach.listens_since.is_none() || is_early {
                 return;
             }
-            reach.event(now, self.settings.policy.clock_skew);
+            reach.beat(now, self.settings.policy.clock_skew);
             reach.answered_until(now)
         };
         self.world.spill.mark_reachable(until);

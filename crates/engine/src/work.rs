@@ -82,7 +82,7 @@ impl Engine {
         }
         let mut running: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
         loop {
-            self.event();
+            self.beat();
             while let Some(job) = self.next_job() {
                 running.push(self.run(job).boxed());
             }

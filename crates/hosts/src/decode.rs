@@ -123,9 +123,9 @@ pub fn is_text(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let (mut letters, mut others) = (0_usize, 0_usize);
     for c in text.chars().filter(|c| *c != '\0') {
-        let is_dead_letter =
+        let is_base64_char =
             c.is_alphanumeric() || c.is_ascii_graphic() || c.is_whitespace() || is_invisible(c);
-        *(if is_dead_letter { &mut letters } else { &mut others }) += 1;
+        *(if is_base64_char { &mut letters } else { &mut others }) += 1;
     }
     if letters + others < MOSTLY_TEXT_BYTES_MIN { others == 0 } else { letters >= others * 3 }
 }
@@ -133,9 +133,9 @@ pub fn is_text(bytes: &[u8]) -> bool {
 /// Decodes everything in the text that can be base64. Some readers skip other characters, so the whole text, each
 /// quoted text and each run of base64 letters is tried. Parts of a run are tried only if they decode to text.
 pub(crate) fn base64_in(text: &str) -> BTreeSet<Vec<u8>> {
-    let is_dead_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
+    let is_base64_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
     let mut hosts = BTreeSet::new();
-    for piece in std::iter::once(text).chain(text.split('"')).chain(text.split(|c| !is_dead_letter(c))) {
+    for piece in std::iter::once(text).chain(text.split('"')).chain(text.split(|c| !is_base64_char(c))) {
         hosts.extend(from_base64(piece));
     }
     let is_plain = |decoded: &Vec<u8>| !decoded.contains(&0) && std::str::from_utf8(decoded).is_ok();
@@ -154,8 +154,8 @@ pub(crate) fn as_bytes(text: &str) -> Vec<Vec<u8>> {
 /// The decoded text, if all of it is base64.
 pub(crate) fn whole_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
-    let is_dead_letter = |byte: u8| letter(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace();
-    text.bytes().all(is_dead_letter).then(|| from_base64(text)).flatten()
+    let is_base64_char = |byte: u8| letter(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace();
+    text.bytes().all(is_base64_char).then(|| from_base64(text)).flatten()
 }
 
 /// Decodes the base64 letters in a text.

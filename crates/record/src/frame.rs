@@ -31,7 +31,7 @@ fn head(payload: &[u8]) -> Option<String> {
 /// A part of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    TimelineEntry { bytes: Range<usize>, arrival: Box<IncomingEvent> },
+    Incoming { bytes: Range<usize>, arrival: Box<IncomingEvent> },
     Unreadable { bytes: Range<usize> },
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn scan(file: &[u8]) -> Vec<Piece> {
         let (piece, end) = match entry(&file[at..]) {
             Some((length, arrival)) => {
                 let arrival = Box::new(arrival);
-                (Piece::TimelineEntry { bytes: at..at + length, arrival }, at + length)
+                (Piece::Incoming { bytes: at..at + length, arrival }, at + length)
             }
             None => {
                 let end = next_start(file, at + 1);

@@ -137,7 +137,7 @@ impl SpillState {
         let (mut good, mut bad, mut entries, mut arrivals) = (vec![], vec![], VecDeque::new(), vec![]);
         for piece in scan(&file) {
             match piece {
-                Piece::TimelineEntry { bytes, arrival } => {
+                Piece::Incoming { bytes, arrival } => {
                     entries.push_back(bytes.len() as u64);
                     good.extend_from_slice(&file[bytes]);
                     arrivals.push(*arrival);

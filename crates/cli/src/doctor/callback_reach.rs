@@ -110,9 +110,9 @@ async fn arrives(config: &Config, public_url: &str) -> Result<String, String> {
     let secure = secure_listener(&config.tls).await;
     let arrive = Box::pin(async {
         tokio::select! {
-            arrived = read_callback(&listener, None, &token) => arrived.map(|()| config.listen.to_string()),
+            arrived = await_probe(&listener, None, &token) => arrived.map(|()| config.listen.to_string()),
             arrived = async { match &secure {
-                Some((listener, acceptor)) => read_callback(listener, Some(acceptor), &token).await.map(|()| "tls.listen".to_owned()),
+                Some((listener, acceptor)) => await_probe(listener, Some(acceptor), &token).await.map(|()| "tls.listen".to_owned()),
                 None => std::future::pending().await,
             } } => arrived,
         }
@@ -146,7 +146,7 @@ async fn secure_listener(tls: &TlsConfig) -> Option<(TcpListener, TlsAcceptor)> 
 }
 
 /// Waits until our own call has come in.
-async fn read_callback(listener: &TcpListener, tls: Option<&TlsAcceptor>, token: &str) -> io::Result<()> {
+async fn await_probe(listener: &TcpListener, tls: Option<&TlsAcceptor>, token: &str) -> io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         let found = match tls {
@@ -252,7 +252,7 @@ mod tests {
         assert!(!is_daemon_at(SocketAddr::from(([127, 0, 0, 1], free()))).await);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        let (heard, is_daemon) = tokio::join!(read_callback(&listener, None, "/healthz"), is_daemon_at(at));
+        let (heard, is_daemon) = tokio::join!(await_probe(&listener, None, "/healthz"), is_daemon_at(at));
         assert!(heard.is_ok() && is_daemon);
     }
 }

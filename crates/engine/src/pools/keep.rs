@@ -99,7 +99,7 @@ impl Engine {
                     local.sizer.set_usable(fresh.usable);
                 }
                 (local.list_price, local.basis) = (fresh.list_price, fresh.basis);
-                local.read_callback(now, (self.settings.node, own), &members);
+                local.see_demand(now, (self.settings.node, own), &members);
                 pools.documents.get(&SharedDocument::pool_name(&name)).cloned()
             };
             if !self.is_keeper(&name, &members) {

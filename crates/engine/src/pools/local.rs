@@ -140,7 +140,7 @@ impl LocalPool {
 
     /// Counts the orders that have come since the last status of each node. For a node whose status is new here, all
     /// its orders count as old, unless the node has only just started.
-    pub(super) fn read_callback(&mut self, now: Timestamp, own: (u64, Demand), members: &Members) {
+    pub(super) fn see_demand(&mut self, now: Timestamp, own: (u64, Demand), members: &Members) {
         let others = alive(members).filter(|node_status| node_status.node != own.0);
         let counts: BTreeMap<u64, (Demand, bool)> = others
             .map(|node_status| {
