@@ -8,7 +8,7 @@ import { count, money, moneyShort, now, priced, share, words } from './figures.j
 import { bars } from './plot.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
-const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'recovered_from_doubt', 'possible_doubles', 'wasted', 'dead'];
+const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'in_doubt_settled', 'possible_doubles', 'wasted', 'dead'];
 /** What was spent in another currency, before the account had the present one. */
 const spentBefore = ({ currency, cost_micros: micros, unpriced }) => micros === null ? `an amount of ${currency} that is not known` : `${unpriced ? 'at least ' : ''}${money(micros, currency)}`;
 /** Each sum of money, and the counter of the answers that are missing from it. */

@@ -25,7 +25,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
     let counts = Counters {
         dead: second,
         attempts: second,
-        doubts: second,
+        in_doubt: second,
         webhooks_failed: second,
         solved: second,
         recovered_by_poll: second,

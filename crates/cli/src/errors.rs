@@ -9,7 +9,7 @@ use crate::output;
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use code_table::{Codes, ErrorRow, profiles};
+use code_table::{Codes, ErrorRow, dialects};
 use quittance_config::{Config, duration};
 use quittance_gateway::v1::native_code;
 use quittance_gateway::{OWN_CODES, OwnCode, own_code};
@@ -27,9 +27,9 @@ pub(crate) struct ErrorsArgs {
     /// Explain only this code, and what to do
     #[arg(value_name = "CODE")]
     code: Option<String>,
-    /// Show the codes of this profile [default: the configured provider's]
-    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(profiles()))]
-    profile: Option<String>,
+    /// Show the codes of this dialect [default: the configured provider's]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(dialects()))]
+    dialect: Option<String>,
     /// Print one JSON object instead
     #[arg(long)]
     json: bool,
@@ -39,7 +39,7 @@ const AFTER: &str = "\
 Examples:
   quittance errors                         the whole table
   quittance errors ERROR_ZERO_BALANCE      one code
-  quittance errors --profile capsolver ERROR_INVALID_TASK_DATA
+  quittance errors --dialect capsolver ERROR_INVALID_TASK_DATA
   quittance errors --json | jq '.codes[].code'
 
 A client can get a code from the gateway itself, or from the provider through
@@ -50,7 +50,7 @@ both applied.
 Exit codes: 0 shown, 3 not written, 4 configuration.";
 
 pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> Result<Exit, CliError> {
-    let codes = Codes::of(args.profile.as_deref(), config);
+    let codes = Codes::of(args.dialect.as_deref(), config);
     let Some(code) = args.code.as_deref().map(|code| spelling(code.trim(), &codes)) else {
         return output::show(args.json, &object(&codes, config), || whole_table(&codes, config));
     };
@@ -128,8 +128,8 @@ fn whole_table(codes: &Codes, config: &Config) -> String {
         _ = writeln!(text, "{:<14}{limit:>6}  {:<44}{}", class.name(), remedy(rule), reaction(class, rule));
         _ = writeln!(text, "{:<22}{NOTE}{}{NOTE:#}", "", signal(class));
     }
-    let profile = codes.name();
-    _ = writeln!(text, "\n{HEADING}{:<38}{:<14}meaning at {profile}{HEADING:#}", "code", "class");
+    let dialect = codes.name();
+    _ = writeln!(text, "\n{HEADING}{:<38}{:<14}meaning at {dialect}{HEADING:#}", "code", "class");
     _ = writeln!(
         text,
         "{:<38}{:<14}the task is there and not solved yet: keep polling",
@@ -203,7 +203,7 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             let meant = meant(code, codes).filter(|meant| meant != code);
             let advice = match (others.as_slice(), meant) {
                 ([other, ..], _) => format!(
-                    "it is a code of {}: see `quittance errors --profile {other} {code}`. If your provider sends it, {advice}",
+                    "it is a code of {}: see `quittance errors --dialect {other} {code}`. If your provider sends it, {advice}",
                     others.join(", ")
                 ),
                 ([], Some(meant)) => format!("did you mean {meant}? Otherwise {advice}"),
@@ -316,5 +316,5 @@ fn object(codes: &Codes, config: &Config) -> Json {
         .iter()
         .map(|own| json!({ "code": own.code, "meaning": own.meaning, "advice": own.advice }))
         .collect();
-    json!({ "profile": codes.name(), "pending": PENDING, "classes": classes, "codes": rows, "quittance": own })
+    json!({ "dialect": codes.name(), "pending": PENDING, "classes": classes, "codes": rows, "quittance": own })
 }

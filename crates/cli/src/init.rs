@@ -25,8 +25,8 @@ const WITHOUT_PUBLIC_URL: &str = "Without `public_url`, an order whose submit go
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance init                                asks questions on a terminal
-  quittance init --profile captchaai --allow '*.example.org'
-  quittance init --profile capsolver --key-env SOLVER_KEY \\
+  quittance init --dialect captchaai --allow '*.example.org'
+  quittance init --dialect capsolver --key-env SOLVER_KEY \\
       --allow shop.example.org --reuse shared \\
       --public-url https://quittance.example.org --client 2captcha-python
 
@@ -82,7 +82,7 @@ impl ReuseChoice {
 pub(crate) struct InitArgs {
     /// Service to buy answers from
     #[arg(long, visible_alias = "provider", value_name = "NAME", value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name)))]
-    profile: Option<String>,
+    dialect: Option<String>,
     /// Address of the service [default: its public address]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -156,8 +156,8 @@ fn already_there(path: &Path) -> CliError {
 }
 
 fn from_flags(args: InitArgs) -> Result<Answers, CliError> {
-    let Some(service) = args.profile.as_deref().and_then(service) else {
-        let what = "--profile is missing, and this is no terminal to ask on: name the service, one of captchaai, 2captcha, \
+    let Some(service) = args.dialect.as_deref().and_then(service) else {
+        let what = "--dialect is missing, and this is no terminal to ask on: name the service, one of captchaai, 2captcha, \
                     anticaptcha, capsolver or capmonster";
         return Err(CliError::new(Exit::Usage, what));
     };
@@ -230,7 +230,7 @@ impl Answers {
 ";
         _ = writeln!(text, "default = {}\n", toml_text(reuse.name()));
         text += "[[provider]]\nname = \"main\"\n";
-        _ = writeln!(text, "profile = {}", toml_text(service.name()));
+        _ = writeln!(text, "dialect = {}", toml_text(service.name()));
         _ = writeln!(text, "protocol = {}", toml_text(protocol));
         _ = writeln!(text, "url = {}", toml_text(url));
         _ = writeln!(text, "key_env = {}  # the variable that holds the provider's key", toml_text(key_env));
@@ -299,7 +299,7 @@ mod tests {
     fn what_is_asked_for_by_flags_is_what_the_file_says() {
         for service in Dialect::ALL {
             let answers =
-                from_flags(InitArgs { profile: Some(service.name().into()), ..InitArgs::default() }).unwrap();
+                from_flags(InitArgs { dialect: Some(service.name().into()), ..InitArgs::default() }).unwrap();
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("quittance.toml");
             write_new(&path, &answers.render()).unwrap();
@@ -316,7 +316,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quittance.toml");
         std::fs::write(&path, "mine").unwrap();
-        let args = InitArgs { profile: Some("captchaai".into()), ..InitArgs::default() };
+        let args = InitArgs { dialect: Some("captchaai".into()), ..InitArgs::default() };
         let config = ConfigArgs { config: Some(path.clone()), overrides: Vec::new() };
         assert_eq!(write(args, &config).unwrap_err().exit, Exit::NotWritten);
         assert_eq!(write_new(&path, "").unwrap_err().exit, Exit::NotWritten);

@@ -18,7 +18,7 @@ pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance mock                                  no faults, on 127.0.0.1:8790
   quittance mock --speed 20 --faults storm        fast, with random faults
-  quittance mock --profile captchaai --threads 5  at most 5 open tasks
+  quittance mock --dialect captchaai --threads 5  at most 5 open tasks
   quittance mock --script faults.json             faults at chosen moments
 
 A script is a list of rules; each says where, when and what:
@@ -41,8 +41,8 @@ pub(crate) struct MockArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790")]
     listen: SocketAddr,
     /// Service to imitate: 2captcha or captchaai
-    #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = profile)]
-    profile: MockClassicDialect,
+    #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = dialect)]
+    dialect: MockClassicDialect,
     /// Key of its only account, 32 characters
     #[arg(long, value_name = "KEY", default_value = DEMO_KEY, value_parser = key, hide_default_value = true)]
     key: String,
@@ -75,7 +75,7 @@ pub(crate) struct MockArgs {
     json: bool,
 }
 
-fn profile(name: &str) -> Result<MockClassicDialect, String> {
+fn dialect(name: &str) -> Result<MockClassicDialect, String> {
     serde_json::from_value(json!(name)).map_err(|_| "it is 2captcha or captchaai".into())
 }
 
@@ -149,7 +149,7 @@ fn settings(args: &MockArgs) -> Result<Settings, CliError> {
     };
     Ok(Settings {
         listen: args.listen,
-        profile: args.profile,
+        dialect: args.dialect,
         accounts: vec![account],
         seed: args.seed,
         speed: args.speed,

@@ -98,7 +98,7 @@ fn settings() -> Settings {
     };
     Settings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        profile: MockClassicDialect::TwoCaptcha,
+        dialect: MockClassicDialect::TwoCaptcha,
         accounts: vec![account],
         solve_ms: SOLVE_MS,
         solve_ms_by_method: BTreeMap::new(),
@@ -122,7 +122,7 @@ undescribed = true
 [[provider]]
 name = "mock"
 protocol = "classic"
-profile = "2captcha"
+dialect = "2captcha"
 url = "http://{provider}"
 key_env = "{KEY_VARIABLE}"
 "#

@@ -102,7 +102,7 @@ pub(crate) struct SetArgs {
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = solve::pair)]
     params: Vec<(String, String)>,
     /// Ratio of orders that the stock should serve, such as 0.95; the pool sizes itself
-    #[arg(long, value_name = "PART", value_parser = part, conflicts_with = "size")]
+    #[arg(long, value_name = "RATIO", value_parser = part, conflicts_with = "size")]
     service_level: Option<u32>,
     /// Number of answers to keep, as long as there is demand
     #[arg(long, value_name = "N")]
@@ -114,7 +114,7 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "FROM-TO", value_parser = part_of_day)]
     hours: Vec<OrNot<Hours>>,
     /// Life that an answer must have left when it is handed out, such as 60s; or default
-    #[arg(long, value_name = "SPAN", value_parser = min_life)]
+    #[arg(long, value_name = "DURATION", value_parser = min_life)]
     min_life: Option<OrNot<Duration>>,
     /// Tenant whose orders it serves
     #[arg(long, value_name = "NAME")]

@@ -198,7 +198,7 @@ impl Daemon {
             store,
             provider = config.providers.first().map(|provider| provider.name.as_str()),
             protocol = config.providers.first().map(|provider| provider.protocol.name()),
-            profile = config.providers.first().map(|provider| provider.dialect().name()),
+            dialect = config.providers.first().map(|provider| provider.dialect().name()),
             http = %self.http,
             https = self.https.as_ref().map(|https| https.address.to_string()),
             tenants = config.tenants.len(),

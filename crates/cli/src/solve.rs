@@ -92,16 +92,16 @@ pub(crate) struct SolveArgs {
     #[arg(long)]
     no_stock: bool,
     /// Life that the answer must have left, such as 60s
-    #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
     min_life: Option<Duration>,
     /// How long the order may take, such as 120s
-    #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
     deadline: Option<Duration>,
     /// Tenant that places the order
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
     /// How long to wait for a store that another command uses, such as 10m [default: 5m]
-    #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
     store_wait: Option<Duration>,
     /// Try it out: a mock provider answers within a second or two
     ///

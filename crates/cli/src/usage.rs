@@ -25,7 +25,7 @@ Columns:
                   of the usage
   RETRIED         attempts that were not the first of their order
   BY POLL         answers that came by poll although a callback was due
-  FROM DOUBT      attempts that were in doubt and were settled later
+  SETTLED         attempts that were in doubt and were settled later
   DOUBLES?        attempts made while an earlier one may have been paid for
   WASTED          answers that were paid for and could not be used
 
@@ -61,7 +61,7 @@ pub(crate) struct UsageArgs {
     /// Group rows by these, separated by commas
     ///
     /// Any of day, tenant, site, kind and provider.
-    #[arg(long, value_name = "PARTS", value_delimiter = ',', value_parser = by)]
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = by)]
     by: Vec<By>,
     /// Print comma-separated values with every counter, totals last
     #[arg(long, conflicts_with = "json")]

@@ -16,8 +16,13 @@ use std::time::Duration;
 /// Pairs of settings of which the first must be shorter than the second, or at most as long if the third value is
 /// false.
 const RELATIONS: [(&str, &str, bool, &str); 8] = [
-    ("engine.poll_wait", "engine.claim_span", true, "a poll that outlives its claim is sent twice"),
-    ("engine.sweep_pause", "engine.sweep_span", false, "one is the shortest and the other the longest pause"),
+    ("engine.poll_wait", "engine.claim_duration", true, "a poll that outlives its claim is sent twice"),
+    (
+        "engine.sweep_pause",
+        "engine.sweep_interval",
+        false,
+        "one is the shortest and the other the longest pause",
+    ),
     ("retry.base", "retry.cap", false, "pauses grow from the base up to the cap"),
     (
         "timing.in_doubt_min",

@@ -17,7 +17,7 @@ use quittance::{LifeRule, PoolSpec, SPILL_BYTES_MAX};
 use quittance_engine::targets::HostPattern;
 use quittance_engine::{Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
-use quittance_lifecycle::{KeySettings, Kind, Money, Policy, Preset, UnsettledDoubt};
+use quittance_lifecycle::{KeySettings, Kind, Money, Policy, Preset, WhenInDoubt};
 use quittance_protocol::Dialect;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -247,14 +247,14 @@ impl Config {
     /// What it means that no callback address is set. `doctor`, `config check` and the start of `serve` use this
     /// text.
     pub fn lost_reply_risk(&self) -> Option<&'static str> {
-        match (&self.public_url, self.policy.unsettled_doubt) {
+        match (&self.public_url, self.policy.when_in_doubt) {
             (Some(_), _) => None,
-            (None, UnsettledDoubt::Resubmit) => Some(
+            (None, WhenInDoubt::Resubmit) => Some(
                 "public_url is not set: when the reply to a submit is lost, the order is submitted again and may be paid \
                  twice. Set public_url to an address where the provider can call this node, or set \
-                 retry.unsettled_doubt = \"dead_letter\" to make such an order a dead letter",
+                 retry.when_in_doubt = \"dead_letter\" to make such an order a dead letter",
             ),
-            (None, UnsettledDoubt::DeadLetter) => Some(
+            (None, WhenInDoubt::DeadLetter) => Some(
                 "public_url is not set: when the reply to a submit is lost, the order becomes a dead letter. Set public_url to \
                  an address where the provider can call this node, and its callback settles the doubt",
             ),

@@ -91,16 +91,16 @@ impl Effective {
     /// Copies the rules that a provider does not set itself from `provider_rules`. If a rule has its default there,
     /// the dialect may know a better value.
     fn inherit(&mut self, label: &str) {
-        let dialect = self.read_at::<String>(&Name::of(["provider", label, "profile"]));
-        let profile = dialect.and_then(|name| name.parse::<Dialect>().ok()).and_then(Dialect::classic);
-        let interval = profile.map(|profile| (profile.name(), profile.facts().tempo.submit_interval));
+        let dialect = self.read_at::<String>(&Name::of(["provider", label, "dialect"]));
+        let dialect = dialect.and_then(|name| name.parse::<Dialect>().ok()).and_then(Dialect::classic);
+        let interval = dialect.map(|dialect| (dialect.name(), dialect.facts().tempo.submit_interval));
         for rule in settings().filter(|setting| setting.is_in("provider_rules")) {
             let held = self.held(rule.path).clone();
             let (value, origin) = match (rule.leaf(), interval) {
                 ("submit_interval", Some((name, interval)))
                     if held.origin == SettingOrigin::Default && !interval.is_zero() =>
                 {
-                    (SettingValue::Duration(interval), SettingOrigin::Follows(format!("profile {name}")))
+                    (SettingValue::Duration(interval), SettingOrigin::Follows(format!("dialect {name}")))
                 }
                 _ => (held.value, SettingOrigin::Follows(rule.path.into())),
             };

@@ -73,7 +73,7 @@ pub(crate) fn provider(
     let table = Name::of(["provider", label]);
     let missing = |key, remedy| ConfigError::incomplete(&table, key, remedy);
     let protocol = protocol(effective, &table).and_then(|protocol| {
-        protocol.ok_or_else(|| missing("profile", "add `profile = \"captchaai\"`, or \"2captcha\""))
+        protocol.ok_or_else(|| missing("dialect", "add `dialect = \"captchaai\"`, or \"2captcha\""))
     });
     let url = effective.text_at(&table.below("url"));
     let url = url.ok_or_else(|| missing("url", "add the service's address, `url = \"https://...\"`"));
@@ -102,7 +102,7 @@ pub(crate) fn provider(
     })
 }
 
-/// The quota of polls. If only one of its numbers is set, the profile completes the other. The JSON protocol has no
+/// The quota of polls. If only one of its numbers is set, the dialect completes the other. The JSON protocol has no
 /// slack.
 fn poll_quota(
     effective: &Effective,
@@ -115,10 +115,10 @@ fn poll_quota(
         return Ok(None);
     }
     let known = match protocol {
-        Protocol::Classic(profile) => profile.facts().tempo.poll_quota,
+        Protocol::Classic(dialect) => dialect.facts().tempo.poll_quota,
         Protocol::Json(_) => Some(PollQuota { per_task: 0, slack: 0 }),
     };
-    let remedy = "a quota has two parts, and its profile knows of none: set both, or neither";
+    let remedy = "a quota has two parts, and its dialect knows of none: set both, or neither";
     let missing = |key| ConfigError::incomplete(table, key, remedy);
     Ok(Some(PollQuota {
         per_task: per_task
@@ -140,15 +140,15 @@ pub(crate) fn prices(effective: &Effective, table: &Name) -> BTreeMap<String, Mo
 
 /// The protocol and its dialect, if they are set.
 fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, ConfigError> {
-    let name = table.below("profile");
+    let name = table.below("dialect");
     let Some(dialect) = effective.text_at(&name).and_then(|dialect| dialect.parse::<Dialect>().ok()) else {
         return Ok(None);
     };
     if effective.text_at(&table.below("protocol")).as_deref() != Some("json") {
         let problem = format!("is \"{dialect}\", which speaks the JSON protocol");
-        let profile = dialect.classic().map(Protocol::Classic);
-        return profile
-            .map(Some)
+        return dialect
+            .classic()
+            .map(|dialect| Some(Protocol::Classic(dialect)))
             .ok_or_else(|| effective.unsound(&name, problem, "add `protocol = \"json\"`"));
     }
     for key in ["poll_batch_max", "poll_quota_slack"] {
@@ -158,7 +158,7 @@ fn protocol(effective: &Effective, table: &Name) -> Result<Option<Protocol>, Con
         }
     }
     let problem = format!("is \"{dialect}\", which speaks the classic protocol only");
-    let remedy = "leave `protocol` out, or choose another profile";
+    let remedy = "leave `protocol` out, or choose another dialect";
     dialect
         .json()
         .map(|dialect| Some(Protocol::Json(dialect)))

@@ -4,7 +4,7 @@ use crate::setting_name::toml_text;
 use crate::{duration, rate};
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, Rate};
-use quittance_lifecycle::{Jitter, Money, Reuse, UnsettledDoubt};
+use quittance_lifecycle::{Jitter, Money, Reuse, WhenInDoubt};
 use quittance_ports::Hours;
 use quittance_protocol::Dialect;
 use std::fmt;
@@ -137,12 +137,12 @@ texts! {
     Reuse: |text| [Self::Shared, Self::Exclusive].into_iter().find(|reuse| reuse.name() == text), |_| None;
     SocketAddr: |text| text.parse().ok(), |address| Some(address.to_string());
     tracing::Level: |text| text.parse().ok(), |level| Some(level.to_string().to_ascii_lowercase());
-    UnsettledDoubt: |text| DOUBTS.into_iter().find(|(_, word)| word == text).map(|(doubt, _)| doubt),
+    WhenInDoubt: |text| DOUBTS.into_iter().find(|(_, word)| word == text).map(|(doubt, _)| doubt),
         |doubt| DOUBTS.into_iter().find(|(known, _)| known == doubt).map(|(_, word)| word.into());
 }
 
-const DOUBTS: [(UnsettledDoubt, &str); 2] =
-    [(UnsettledDoubt::Resubmit, "resubmit"), (UnsettledDoubt::DeadLetter, "dead_letter")];
+const DOUBTS: [(WhenInDoubt, &str); 2] =
+    [(WhenInDoubt::Resubmit, "resubmit"), (WhenInDoubt::DeadLetter, "dead_letter")];
 
 impl SettingField for Jitter {
     fn value(&self) -> Option<SettingValue> {

@@ -82,7 +82,7 @@ impl DemoReport {
     }
 
     const fn recovered(&self) -> u64 {
-        self.usage.recovered_from_doubt + self.usage.recovered_by_poll
+        self.usage.in_doubt_settled + self.usage.recovered_by_poll
     }
 
     /// The report for a terminal of 80 columns.
@@ -114,11 +114,7 @@ impl DemoReport {
         page.row("paid", usage.paid, "attempts known to have been taken");
         page.row("saved", self.saved(), "joined an order, or got its answer");
         page.row("retried", usage.retried, "attempts after the first, within limits");
-        page.row(
-            "recovered from doubt",
-            usage.recovered_from_doubt,
-            "replies that were lost: a callback came",
-        );
+        page.row("in doubt, settled", usage.in_doubt_settled, "replies that were lost: a callback came");
         page.row(
             "recovered by fallback poll",
             usage.recovered_by_poll,

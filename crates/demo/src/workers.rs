@@ -99,7 +99,7 @@ fn provider(plan: DemoPlan) -> Settings {
     };
     Settings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        profile: MockClassicDialect::TwoCaptcha,
+        dialect: MockClassicDialect::TwoCaptcha,
         accounts: vec![account],
         seed: plan.seed,
         solve_ms: MillisRange { from: 50, to: 500 },
@@ -125,7 +125,7 @@ url = {store}
 [[provider]]
 name = "mock"
 protocol = "classic"
-profile = "2captcha"
+dialect = "2captcha"
 url = "http://{provider}"
 key_env = "{KEY_VARIABLE}"
 connect_wait = "500ms"
@@ -169,10 +169,10 @@ unlisted_code = 10
 
 [engine]
 poll_wait = "1s"
-claim_span = "1500ms"
-sweep_span = "250ms"
+claim_duration = "1500ms"
+sweep_interval = "250ms"
 others_first = "300ms"
-count_span = "20ms"
+count_interval = "20ms"
 
 [kinds.recaptcha_v2]
 p50 = "300ms"

@@ -36,7 +36,7 @@ impl Engine {
         run_queue
             .timer
             .max(run_queue.swept_at + pause)
-            .min(run_queue.swept_at + settings.sweep_span.max(pause))
+            .min(run_queue.swept_at + settings.sweep_interval.max(pause))
     }
 
     /// The pause before the next sweep, and how long the sweep hides what it claims. Sweeps continue with a full
@@ -45,9 +45,9 @@ impl Engine {
     pub(crate) fn sweep_pace(&self, run_queue: &RunQueue) -> (Duration, Duration) {
         let settings = &self.settings;
         if self.is_crowded(run_queue) {
-            (CROWDED_PAUSE, CROWDED_CLAIM.min(settings.claim_span))
+            (CROWDED_PAUSE, CROWDED_CLAIM.min(settings.claim_duration))
         } else {
-            (settings.sweep_pause, settings.claim_span)
+            (settings.sweep_pause, settings.claim_duration)
         }
     }
 
@@ -94,7 +94,7 @@ impl Engine {
         match run_queue.counts_at {
             _ if self.is_stopping() || run_queue.is_counting => Timestamp::MAX,
             // A clock that was set back must not put it off.
-            Some(at) => at.min(now + self.settings.count_span),
+            Some(at) => at.min(now + self.settings.count_interval),
             None => Timestamp::MAX,
         }
     }

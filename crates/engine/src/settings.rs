@@ -157,9 +157,9 @@ pub struct Settings {
     pub claim_max: usize,
     /// How long a claimed order is hidden from other nodes. This must be longer than a poll may take, or tasks are
     /// polled twice. If the node that claimed it dies, another node continues after this time.
-    pub claim_span: Duration,
+    pub claim_duration: Duration,
     /// The longest time between two sweeps for due orders.
-    pub sweep_span: Duration,
+    pub sweep_interval: Duration,
     /// The shortest time between two sweeps for due orders.
     pub sweep_pause: Duration,
     /// How long one poll may take. After that its reply is ignored.
@@ -170,7 +170,7 @@ pub struct Settings {
     pub others_first: Duration,
     /// How long the counters of a join, which writes no order, may wait to be written. A crash loses counters that
     /// wait.
-    pub count_span: Duration,
+    pub count_interval: Duration,
     /// How many orders in flight this node remembers, for a store that can forget; 0 if no other node writes to the
     /// store.
     pub in_hand_max: usize,
@@ -204,13 +204,13 @@ impl Settings {
             follow_ups_max: 256,
             backlog_max: 1024,
             claim_max: 256,
-            claim_span: Duration::from_secs(7),
-            sweep_span: Duration::from_secs(2),
+            claim_duration: Duration::from_secs(7),
+            sweep_interval: Duration::from_secs(2),
             sweep_pause: Duration::from_millis(20),
             poll_wait: Duration::from_secs(6),
             place_wait: Duration::from_secs(2),
             others_first: Duration::from_secs(10),
-            count_span: Duration::from_millis(100),
+            count_interval: Duration::from_millis(100),
             in_hand_max: 0,
         }
     }

@@ -212,7 +212,7 @@ impl Engine {
 
     /// Plans the write of the counters that no commit of an order writes.
     pub(crate) fn expect_counts(&self) {
-        let at = self.now() + self.settings.count_span;
+        let at = self.now() + self.settings.count_interval;
         lock(&self.run_queue).counts_at.get_or_insert(at);
         self.wakeup.ring();
     }

@@ -58,9 +58,9 @@ counters! {
     /// Attempts that were not the first of their order.
     retried,
     /// Submits that ended in doubt.
-    doubts,
+    in_doubt,
     /// Attempts in doubt that a callback or a late reply settled.
-    recovered_from_doubt,
+    in_doubt_settled,
     /// Answers that came by poll although a callback was due.
     recovered_by_poll,
     /// Attempts made while an earlier one of the same order may have been paid for.

@@ -46,7 +46,7 @@ pub use follow_up::{DeliveryState, Report, ReportState, Webhook};
 pub use key::{Key, KeyError, KeyHead, Target};
 pub use kind::{Field, HostRules, Identity, Kind, Role, Shape};
 pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
-pub use policy::{Pace, Policy, Preset, UnsettledDoubt, Unsolvable};
+pub use policy::{Pace, Policy, Preset, Unsolvable, WhenInDoubt};
 pub use prefix::KeyPrefix;
 pub use terms::{Draft, KeySettings, Reuse, Slot, Terms, Value};
 pub use time::Timestamp;

@@ -15,7 +15,7 @@ pub struct Pace {
 
 /// What to do about an attempt in doubt if no callback can settle it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnsettledDoubt {
+pub enum WhenInDoubt {
     /// Submit again after the usual pause, and count a possible double payment.
     Resubmit,
     /// Move the order to the dead letters: an operator decides.
@@ -40,7 +40,7 @@ pub struct Policy {
     pub callback_address: Option<u32>,
     /// Whether no node answers any more at the address to which the order's callback goes.
     pub callback_lost: bool,
-    pub unsettled_doubt: UnsettledDoubt,
+    pub when_in_doubt: WhenInDoubt,
     /// What the provider charges for a task that it could not solve.
     pub unsolvable: Unsolvable,
     /// Whether the account now has another currency than when the order was placed. Then the provider's prices say
@@ -93,7 +93,7 @@ impl Policy {
         callbacks: false,
         callback_address: None,
         callback_lost: false,
-        unsettled_doubt: UnsettledDoubt::Resubmit,
+        when_in_doubt: WhenInDoubt::Resubmit,
         unsolvable: Unsolvable::NotKnown,
         other_currency: false,
         submit_wait: Duration::from_secs(30),

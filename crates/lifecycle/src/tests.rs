@@ -8,7 +8,7 @@ mod lives;
 use crate::kind::HostRules;
 use crate::{
     Draft, Field, Identity, Key, KeySettings, Kind, Money, Order, Pace, Payload, Placement, Policy,
-    ProviderAnswer, Reuse, Shape, Terms, Timestamp, UnsettledDoubt, place,
+    ProviderAnswer, Reuse, Shape, Terms, Timestamp, WhenInDoubt, place,
 };
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
@@ -44,8 +44,8 @@ fn kind(single_use: bool) -> Kind {
     }
 }
 
-fn policy(callbacks: bool, unsettled_doubt: UnsettledDoubt) -> Policy {
-    Policy { callbacks, unsettled_doubt, pace: kind(true).pace, ..Policy::DEFAULT }
+fn policy(callbacks: bool, when_in_doubt: WhenInDoubt) -> Policy {
+    Policy { callbacks, when_in_doubt, pace: kind(true).pace, ..Policy::DEFAULT }
 }
 
 fn agreed(single_use: bool, reuse: Reuse, keyed: bool) -> (Key, Arc<Terms>) {

@@ -18,7 +18,7 @@ use crate::counters::Counters;
 use crate::event::{Effect, Event, Gate};
 use crate::fault::{Evidence, Fault, Remedy, Signal};
 use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
-use crate::policy::{Policy, UnsettledDoubt};
+use crate::policy::{Policy, WhenInDoubt};
 use crate::time::Timestamp;
 use crate::timeline::TimelineEvent;
 use alloc::boxed::Box;
@@ -280,7 +280,7 @@ impl NextOrder {
     /// node may hold the callback if it could not write for a while, most likely if the submit has no outcome in
     /// time.
     fn doubt(mut self, attempt: u32, policy: &Policy) -> Decision {
-        self.counters.doubts = 1;
+        self.counters.in_doubt = 1;
         let is_overdue = self.next.phase_due().is_some_and(|due| due <= self.now);
         let grace = match (is_overdue, policy.callbacks) {
             (true, _) => policy.submit_wait,
@@ -288,10 +288,10 @@ impl NextOrder {
             (false, false) => Duration::ZERO,
         };
         let sent = self.next.attempt(attempt).map_or(self.now, |attempt| attempt.sent);
-        let until = match (policy.callbacks, policy.unsettled_doubt) {
+        let until = match (policy.callbacks, policy.when_in_doubt) {
             (true, _) => sent + policy.doubt_wait(),
-            (false, UnsettledDoubt::Resubmit) => self.now + self.pause(Signal::InDoubt, policy),
-            (false, UnsettledDoubt::DeadLetter) => {
+            (false, WhenInDoubt::Resubmit) => self.now + self.pause(Signal::InDoubt, policy),
+            (false, WhenInDoubt::DeadLetter) => {
                 return self.move_to_dead_letters(DeadCause::Doubt, policy);
             }
         };
@@ -443,7 +443,7 @@ impl NextOrder {
                 attempt.progress = Progress::Trailing { task: task.clone(), poll_at };
             }
             // No timer of this attempt remains, so it counts as in doubt from here on.
-            Progress::Sent if is_submitting => self.counters.doubts = 1,
+            Progress::Sent if is_submitting => self.counters.in_doubt = 1,
             _ => {}
         }
     }

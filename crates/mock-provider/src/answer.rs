@@ -44,16 +44,16 @@ impl MockAnswer {
         }
     }
 
-    /// Makes the answer to a task. A task of the JSON protocol has no `profile`: its answers are the same for every
-    /// profile.
+    /// Makes the answer to a task. A task of the JSON protocol has no `dialect`: its answers are the same for every
+    /// dialect.
     pub(crate) fn make(
         id: &str,
         luck: u64,
         wanted: &ProviderRequest,
         form: &Form,
-        profile: Option<MockClassicDialect>,
+        dialect: Option<MockClassicDialect>,
     ) -> Self {
-        let is_captchaai = profile == Some(MockClassicDialect::CaptchaAi);
+        let is_captchaai = dialect == Some(MockClassicDialect::CaptchaAi);
         let mut own = MockRng::of(luck, "answer", 0);
         let token =
             |own: &mut MockRng, prefix: &str| format!("{prefix}sim-{id}-{}", own.letters(TOKEN, TOKEN_CHARS));
@@ -67,7 +67,7 @@ impl MockAnswer {
                 let alphabet = if form.text("numeric") == Some("1") { DIGITS } else { LETTERS };
                 Self::text(picture_rng.letters(alphabet, 8))
             }
-            shape if profile.is_none() && shape.is_structured() => structured(shape, &mut picture_rng, form),
+            shape if dialect.is_none() && shape.is_structured() => structured(shape, &mut picture_rng, form),
             AnswerShape::Grid if is_captchaai => Self::text(json!(cells(&mut picture_rng, form)).to_string()),
             AnswerShape::Bls => Self::text(json!(cells(&mut picture_rng, form)).to_string()),
             AnswerShape::Grid => Self::text(format!("click:{}", joined(cells(&mut picture_rng, form), "/"))),
@@ -101,7 +101,7 @@ impl MockAnswer {
                 let beside = if is_captchaai { AnswerExtras::UserAgent } else { AnswerExtras::Useragent };
                 Self { value: token(&mut own, prefix).into(), beside }
             }
-            AnswerShape::Geetest => geetest(id, &mut own, form, profile),
+            AnswerShape::Geetest => geetest(id, &mut own, form, dialect),
             AnswerShape::Fields(names) => {
                 let field =
                     |name: &&str| ((*name).to_owned(), format!("sim-{id}-{}", own.letters(TOKEN, 32)).into());
@@ -134,10 +134,10 @@ fn structured(shape: AnswerShape, picture_rng: &mut MockRng, form: &Form) -> Moc
     MockAnswer { value, beside: AnswerExtras::Nothing }
 }
 
-fn geetest(id: &str, own: &mut MockRng, form: &Form, profile: Option<MockClassicDialect>) -> MockAnswer {
+fn geetest(id: &str, own: &mut MockRng, form: &Form, dialect: Option<MockClassicDialect>) -> MockAnswer {
     let validate = format!("sim-{id}-{}", own.letters(TOKEN, 24));
-    let is_captchaai = profile == Some(MockClassicDialect::CaptchaAi);
-    let prefix = if profile == Some(MockClassicDialect::TwoCaptcha) { "geetest_" } else { "" };
+    let is_captchaai = dialect == Some(MockClassicDialect::CaptchaAi);
+    let prefix = if dialect == Some(MockClassicDialect::TwoCaptcha) { "geetest_" } else { "" };
     let fields: Map<String, Value> = [
         ("challenge", form.text("challenge").unwrap_or_default().to_owned()),
         ("seccode", format!("{validate}|jordan")),

@@ -78,7 +78,7 @@ impl ProviderRequest {
             "post" | "base64" | "rotatecaptcha" | "bounding_box" | "audio" | "bls" => {
                 wanted.read_pictures(form, settings)?;
             }
-            _ => wanted.shape = token_shape(method, form, settings.profile)?,
+            _ => wanted.shape = token_shape(method, form, settings.dialect)?,
         }
         Ok(wanted)
     }
@@ -113,7 +113,7 @@ impl ProviderRequest {
             "bounding_box" => AnswerShape::Boxes,
             "bls" if pictures.len() == PICTURES_MAX && has_instructions => AnswerShape::Bls,
             "bls" => return Err("ERROR_BAD_PARAMETERS"),
-            _ if is_grid && settings.profile == MockClassicDialect::CaptchaAi && !has_instructions => {
+            _ if is_grid && settings.dialect == MockClassicDialect::CaptchaAi && !has_instructions => {
                 return Err("ERROR_BAD_PARAMETERS");
             }
             _ if is_grid => AnswerShape::Grid,
@@ -139,12 +139,12 @@ fn pictures(form: &Form) -> Result<Vec<Vec<u8>>, &'static str> {
     parts.map(|(_, part)| picture::bytes_of(part).ok_or("ERROR_UPLOAD")).collect()
 }
 
-fn token_shape(method: &str, form: &Form, profile: MockClassicDialect) -> Result<AnswerShape, &'static str> {
+fn token_shape(method: &str, form: &Form, dialect: MockClassicDialect) -> Result<AnswerShape, &'static str> {
     let needs = |names: &[&str]| {
         let has_all = names.iter().all(|name| form.text(name).is_some());
         if has_all { Ok(()) } else { Err("ERROR_BAD_PARAMETERS") }
     };
-    let is_captchaai = profile == MockClassicDialect::CaptchaAi;
+    let is_captchaai = dialect == MockClassicDialect::CaptchaAi;
     let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
     let shape = match method {
         "userrecaptcha" => {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct Ledger {
     /// Milliseconds since 1970, like every time in this file.
     pub now_ms: u64,
-    pub profile: MockClassicDialect,
+    pub dialect: MockClassicDialect,
     pub seed: u64,
     pub totals: Totals,
     /// All tasks, in the order in which they were taken.
@@ -148,7 +148,7 @@ pub struct Totals {
 pub struct MockState {
     pub now_ms: u64,
     pub started_at_ms: u64,
-    pub profile: MockClassicDialect,
+    pub dialect: MockClassicDialect,
     pub seed: u64,
     pub speed: f64,
     pub accounts: Vec<AccountSummary>,

@@ -36,10 +36,10 @@ pub(crate) fn check(bytes: &[u8], settings: &Settings) -> Result<(), &'static st
     if bytes.len() > settings.image_bytes_max {
         return Err("ERROR_TOO_BIG_CAPTCHA_FILESIZE");
     }
-    let Some(size) = size_of(bytes, settings.profile) else {
+    let Some(size) = size_of(bytes, settings.dialect) else {
         return Err("ERROR_IMAGE_TYPE_NOT_SUPPORTED");
     };
-    match settings.profile {
+    match settings.dialect {
         MockClassicDialect::CaptchaAi
             if size.is_some_and(|(width, height)| width.max(height) > settings.image_pixels_max) =>
         {
@@ -51,7 +51,7 @@ pub(crate) fn check(bytes: &[u8], settings: &Settings) -> Result<(), &'static st
 
 /// The outer `None` means: no picture of a type that the provider takes. The inner size is known only for formats
 /// with a fixed header.
-fn size_of(bytes: &[u8], profile: MockClassicDialect) -> Option<Option<(u32, u32)>> {
+fn size_of(bytes: &[u8], dialect: MockClassicDialect) -> Option<Option<(u32, u32)>> {
     let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let short = |at: usize| Some(u32::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
@@ -61,7 +61,7 @@ fn size_of(bytes: &[u8], profile: MockClassicDialect) -> Option<Option<(u32, u32
         return Some(short(6).zip(short(8)));
     }
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    let is_taken_by_one = profile == MockClassicDialect::CaptchaAi && (is_webp || bytes.starts_with(b"BM"));
+    let is_taken_by_one = dialect == MockClassicDialect::CaptchaAi && (is_webp || bytes.starts_with(b"BM"));
     (bytes.starts_with(b"\xff\xd8\xff") || is_taken_by_one).then_some(None)
 }
 

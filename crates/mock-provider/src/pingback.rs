@@ -1,4 +1,4 @@
-//! Sends pingbacks, as POST or GET according to the profile, and early, late, twice or not at all according to the
+//! Sends pingbacks, as POST or GET according to the dialect, and early, late, twice or not at all according to the
 //! faults. Forged pingbacks come too. Only this machine is ever called.
 
 use crate::answer::MockAnswer;
@@ -81,7 +81,7 @@ pub(crate) fn first_parameter_only(url: &str) -> String {
 /// The content of a pingback.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Words {
-    /// The form that services of this profile send.
+    /// The form that services of this dialect send.
     Form {
         id: u64,
         code: String,
@@ -153,11 +153,11 @@ fn with_another_end(address: &PingbackAddress) -> String {
 async fn send(shared: &MockShared, url: &str, words: &Words) -> bool {
     let wait = Duration::from_millis(shared.settings.pingback_timeout_ms);
     let Ok(address) = PingbackAddress::read(url) else { return false };
-    let request = request(shared.settings.profile, &address, words);
+    let request = request(shared.settings.dialect, &address, words);
     matches!(timeout(wait, exchange(&address, request)).await, Ok(Some(StatusCode::OK)))
 }
 
-fn request(profile: MockClassicDialect, address: &PingbackAddress, words: &Words) -> Request<Full<Bytes>> {
+fn request(dialect: MockClassicDialect, address: &PingbackAddress, words: &Words) -> Request<Full<Bytes>> {
     let request = Request::builder().header(HOST, &address.authority);
     let post =
         |kind: &'static str| request.method(Method::POST).uri(&address.path).header(CONTENT_TYPE, kind);
@@ -168,7 +168,7 @@ fn request(profile: MockClassicDialect, address: &PingbackAddress, words: &Words
                 .append_pair("id", &id.to_string())
                 .append_pair("code", code)
                 .finish();
-            match profile {
+            match dialect {
                 MockClassicDialect::TwoCaptcha => {
                     post("application/x-www-form-urlencoded").body(Full::from(pairs))
                 }

@@ -104,19 +104,19 @@ impl ReplyFormat {
 pub(crate) struct Classic {
     pub is_json: bool,
     is_open: bool,
-    profile: MockClassicDialect,
+    dialect: MockClassicDialect,
     dump: String,
 }
 
 impl Classic {
-    pub(crate) fn of(form: &Form, profile: MockClassicDialect) -> Self {
+    pub(crate) fn of(form: &Form, dialect: MockClassicDialect) -> Self {
         let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
         // Documented for geetest: JSON by default.
         let is_geetest = form.text("method").is_some_and(|method| method.starts_with("geetest"));
         Self {
             is_json: is_set("json") || (is_geetest && !form.0.contains_key("json")),
             is_open: is_set("header_acao"),
-            profile,
+            dialect,
             dump: if is_set("debug_dump") { dump(form) } else { String::new() },
         }
     }
@@ -132,12 +132,12 @@ impl Classic {
     }
 
     fn code(&self, code: &str) -> MockReply {
-        if code == "ERROR_UPLOAD" && self.profile == MockClassicDialect::CaptchaAi {
+        if code == "ERROR_UPLOAD" && self.dialect == MockClassicDialect::CaptchaAi {
             // Observed at the real one: plain, whatever was requested.
             let plain = Self { is_json: false, ..self.clone() };
             return plain.reply(code, String::new);
         }
-        let text = error_text(code).filter(|_| self.profile == MockClassicDialect::TwoCaptcha);
+        let text = error_text(code).filter(|_| self.dialect == MockClassicDialect::TwoCaptcha);
         self.reply(code, || match text {
             Some(text) => {
                 format!(r#"{{"status":0,"request":{},"error_text":{}}}"#, quoted(code), quoted(text))
@@ -157,7 +157,7 @@ impl Classic {
 
     fn accepted(&self, id: u64, method: &str) -> MockReply {
         // captchaai sends a number here, and only here.
-        if self.profile == MockClassicDialect::CaptchaAi && method == "userrecaptcha" {
+        if self.dialect == MockClassicDialect::CaptchaAi && method == "userrecaptcha" {
             return self.reply(&format!("OK|{id}"), || format!(r#"{{"status":1,"request":{id}}}"#));
         }
         self.ok(&id.to_string())

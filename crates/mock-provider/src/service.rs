@@ -90,7 +90,7 @@ pub(crate) async fn answer(
         leave(&last, ConnectionEnd { resets: true, ..ConnectionEnd::default() });
         return Err(Cut);
     }
-    let Some(entrance) = MockWorld::entrance(&path, shared.settings.profile) else {
+    let Some(entrance) = MockWorld::entrance(&path, shared.settings.dialect) else {
         shared.world().count_request("other");
         return Ok(page(StatusCode::NOT_FOUND));
     };

@@ -158,7 +158,7 @@ impl BanLimits {
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     pub listen: SocketAddr,
-    pub profile: MockClassicDialect,
+    pub dialect: MockClassicDialect,
     pub accounts: Vec<MockAccount>,
     /// The source of all random numbers: the same seed and requests give the same faults and solve times.
     pub seed: u64,
@@ -170,7 +170,7 @@ pub struct Settings {
     pub price_micros_by_method: BTreeMap<String, u64>,
     /// 2captcha: how many open tasks an account can have before it gets "no slot".
     pub queue_max: usize,
-    /// The code for an account without a free slot; by default the code of the profile.
+    /// The code for an account without a free slot; by default the code of the dialect.
     pub busy_code: Option<String>,
     /// After this time a result is deleted, and its id is unknown.
     pub result_lifetime_ms: u64,
@@ -197,7 +197,7 @@ impl Default for Settings {
         let pictures = ["post", "base64", "textcaptcha", "rotatecaptcha", "bls"];
         Self {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
-            profile: MockClassicDialect::TwoCaptcha,
+            dialect: MockClassicDialect::TwoCaptcha,
             accounts: vec![MockAccount {
                 name: "demo".to_owned(),
                 key: MockKey::new(DEMO_KEY),
@@ -234,9 +234,9 @@ impl Default for Settings {
 impl Settings {
     /// Settings for tests: tasks are solved within milliseconds, and no client is banned.
     #[must_use]
-    pub fn quick(profile: MockClassicDialect) -> Self {
+    pub fn quick(dialect: MockClassicDialect) -> Self {
         Self {
-            profile,
+            dialect,
             solve_ms: MillisRange { from: 1, to: 2 },
             solve_ms_by_method: BTreeMap::new(),
             pace: BanLimits::off(),

@@ -260,7 +260,7 @@ impl MockWorld {
         const CODE: &str = "ERROR_BAD_PARAMETERS";
         let (name, format) = match entrance {
             Entrance::Classic(endpoint) => {
-                let format = Classic::of(&Form::default(), self.settings.profile);
+                let format = Classic::of(&Form::default(), self.settings.dialect);
                 (endpoint.name(), ReplyFormat::Classic(format))
             }
             Entrance::Json(endpoint) => (
@@ -288,7 +288,7 @@ impl MockWorld {
                 polled_task: task_of.map(|(id, task)| (id, task.polls)),
             });
         }
-        let mut format = Classic::of(&arrival.form, self.settings.profile);
+        let mut format = Classic::of(&arrival.form, self.settings.dialect);
         if arrival.endpoint == Endpoint::Res && !arrival.form.0.contains_key("json") {
             format.is_json = task_of.is_some_and(|(_, task)| task.is_json_by_default);
         }
@@ -362,7 +362,7 @@ impl MockWorld {
                     self.totals.failed += 1;
                     // anti-captcha pays its workers for trying.
                     let is_kept = task.dialect() == Some(MockDialect::AntiCaptcha);
-                    if self.settings.profile == MockClassicDialect::TwoCaptcha && !is_kept {
+                    if self.settings.dialect == MockClassicDialect::TwoCaptcha && !is_kept {
                         refund(task, account, &mut self.totals);
                     }
                 }

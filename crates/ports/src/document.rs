@@ -265,7 +265,7 @@ pub struct Mark {
     pub at: Timestamp,
     pub dead: u64,
     pub attempts: u64,
-    pub doubts: u64,
+    pub in_doubt: u64,
     pub webhooks_failed: u64,
     pub solved: u64,
     pub recovered_by_poll: u64,

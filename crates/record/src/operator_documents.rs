@@ -138,7 +138,7 @@ mirror! { MarkRecord {
     at: u64,
     dead: u64,
     attempts: u64,
-    doubts: u64,
+    in_doubt: u64,
     webhooks_failed: u64,
     solved: u64,
     recovered_by_poll: u64,
@@ -148,13 +148,22 @@ mirror! { MarkRecord {
 
 impl MarkRecord {
     pub(crate) fn of(mark: &Mark) -> Self {
-        let Mark { at, dead, attempts, doubts, webhooks_failed, solved, recovered_by_poll, spent, unpriced } =
-            *mark;
+        let Mark {
+            at,
+            dead,
+            attempts,
+            in_doubt,
+            webhooks_failed,
+            solved,
+            recovered_by_poll,
+            spent,
+            unpriced,
+        } = *mark;
         Self {
             at: moment(at),
             dead: unless_default(dead),
             attempts: unless_default(attempts),
-            doubts: unless_default(doubts),
+            in_doubt: unless_default(in_doubt),
             webhooks_failed: unless_default(webhooks_failed),
             solved: unless_default(solved),
             recovered_by_poll: unless_default(recovered_by_poll),
@@ -168,7 +177,7 @@ impl MarkRecord {
             at: need_moment(self.at, "at")?,
             dead: self.dead.unwrap_or_default(),
             attempts: self.attempts.unwrap_or_default(),
-            doubts: self.doubts.unwrap_or_default(),
+            in_doubt: self.in_doubt.unwrap_or_default(),
             webhooks_failed: self.webhooks_failed.unwrap_or_default(),
             solved: self.solved.unwrap_or_default(),
             recovered_by_poll: self.recovered_by_poll.unwrap_or_default(),

@@ -4,7 +4,7 @@
 use crate::rng::Rng;
 use crate::truth::SimOrder;
 use crate::weather::FaultRates;
-use quittance_lifecycle::{Pace, Policy, Preset, Reuse, UnsettledDoubt, Unsolvable};
+use quittance_lifecycle::{Pace, Policy, Preset, Reuse, Unsolvable, WhenInDoubt};
 use std::time::Duration;
 
 /// The size of a life, and how often faults occur.
@@ -64,11 +64,7 @@ impl Script {
             callbacks: rng.chance(700),
             clock_skew: Duration::from_millis(2 * crate::fleet::SKEW_MAX.unsigned_abs()),
             unsolvable: [Unsolvable::Charged, Unsolvable::Free, Unsolvable::NotKnown][(seed % 3) as usize],
-            unsettled_doubt: if rng.chance(700) {
-                UnsettledDoubt::Resubmit
-            } else {
-                UnsettledDoubt::DeadLetter
-            },
+            when_in_doubt: if rng.chance(700) { WhenInDoubt::Resubmit } else { WhenInDoubt::DeadLetter },
             ..Policy::DEFAULT.with_preset(presets[rng.index(4)])
         };
         Self {

@@ -77,7 +77,7 @@ pub enum BadCallback {
     NotAnAddress,
     #[error("it has a name or a password in it, which do not belong into an address")]
     HasPassword,
-    #[error("it leads into the operator's network: the operator can allow it in `callbacks_out.allow`")]
+    #[error("it leads into the operator's network: the operator can allow it in `webhooks.allow`")]
     Inside,
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use quittance_lifecycle::{
     CallbackResult, Decision, DeliveryOutcome, Draft, Event, Evidence, Fault, Gate, KeySettings, Payload,
-    Placement, Policy, PollOutcome, ProviderAnswer, Reuse, SubmitOutcome, UnsettledDoubt, place, transition,
+    Placement, Policy, PollOutcome, ProviderAnswer, Reuse, SubmitOutcome, WhenInDoubt, place, transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn a_refusal_with_an_unlisted_code_is_no_payment_either() {
 
 #[test]
 fn what_a_person_has_replayed_says_so_also_if_it_waited_for_word_first() {
-    let policy = Policy { unsettled_doubt: UnsettledDoubt::DeadLetter, ..Policy::DEFAULT };
+    let policy = Policy { when_in_doubt: WhenInDoubt::DeadLetter, ..Policy::DEFAULT };
     let step = |order: Order, at: u64, event: Event| match transition(
         &order,
         event,

@@ -34,7 +34,7 @@ const OF_CAP_SOLVER: [&str; 6] = [
 pub(super) fn dialects_with(code: &str, codes: &Codes, config: &Config) -> Vec<&'static str> {
     let is_of = |name: &str| !OF_CAP_SOLVER.contains(&code) || name == Dialect::CapSolver.name();
     let has = |name: &&'static str| is_of(name) && Codes::of(Some(name), config).row(code).is_some();
-    profiles().into_iter().filter(|name| *name != codes.name()).filter(has).collect()
+    dialects().into_iter().filter(|name| *name != codes.name()).filter(has).collect()
 }
 
 pub(super) enum Codes {
@@ -43,18 +43,18 @@ pub(super) enum Codes {
 }
 
 /// The dialects, by name.
-pub(super) fn profiles() -> Vec<&'static str> {
+pub(super) fn dialects() -> Vec<&'static str> {
     Dialect::ALL.into_iter().map(Dialect::name).collect()
 }
 
 impl Codes {
     /// The codes of the dialect that the command names, or else of the configured provider, with the operator's
     /// corrections.
-    pub(super) fn of(profile: Option<&str>, config: &Config) -> Self {
+    pub(super) fn of(dialect: Option<&str>, config: &Config) -> Self {
         let configured = config
             .providers
             .first()
-            .filter(|provider| profile.is_none_or(|name| provider.dialect().name() == name));
+            .filter(|provider| dialect.is_none_or(|name| provider.dialect().name() == name));
         if let Some(provider) = configured {
             return match provider.protocol {
                 Protocol::Classic(_) => Self::Classic(provider.codes()),
@@ -65,10 +65,10 @@ impl Codes {
                 }
             };
         }
-        let dialect = profile.and_then(|name| name.parse().ok()).unwrap_or(Dialect::CaptchaAi);
+        let dialect = dialect.and_then(|name| name.parse().ok()).unwrap_or(Dialect::CaptchaAi);
         match (dialect.classic(), dialect.json()) {
             (None, Some(dialect)) => Self::Json(quittance_protocol::json::JsonCodes::of(dialect)),
-            (profile, _) => Self::Classic(ClassicCodes::of(profile.unwrap_or(ClassicDialect::CaptchaAi))),
+            (dialect, _) => Self::Classic(ClassicCodes::of(dialect.unwrap_or(ClassicDialect::CaptchaAi))),
         }
     }
 

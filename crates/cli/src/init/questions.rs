@@ -21,7 +21,7 @@ impl<I: BufRead, O: Write> Questions<I, O> {
     }
 
     pub(super) fn ask(mut self, args: InitArgs) -> Result<Answers, CliError> {
-        let service = match args.profile.as_deref().and_then(service) {
+        let service = match args.dialect.as_deref().and_then(service) {
             Some(service) => service,
             None => self.until(
                 "Which service do you buy from? captchaai, 2captcha, anticaptcha, capsolver or capmonster",
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn what_a_flag_says_is_not_asked_and_a_terminal_that_closes_writes_nothing() {
         let args = InitArgs {
-            profile: Some("captchaai".into()),
+            dialect: Some("captchaai".into()),
             url: Some("https://a.test".to_owned()),
             key_env: Some("KEY".to_owned()),
             allow: vec!["a.test".to_owned()],

@@ -22,7 +22,7 @@ const LINES: [(&str, &str, &str); 13] = [
     ("paid", "PAID", "paid"),
     ("retried", "RETRIED", "retried"),
     ("recovered_by_poll", "BY POLL", "recovered by poll"),
-    ("recovered_from_doubt", "FROM DOUBT", "recovered from doubt"),
+    ("in_doubt_settled", "SETTLED", "in doubt, settled"),
     ("possible_doubles", "DOUBLES?", "possible doubles"),
     ("wasted", "WASTED", "wasted"),
     ("dead", "DEAD", "dead"),
@@ -265,7 +265,7 @@ mod tests {
         let wide = text(&report, Day(1), Day(2), None);
         let lines: Vec<&str> = wide.lines().collect();
         assert!(lines[0].starts_with("1970-01-02 to 1970-01-03"), "{wide}");
-        assert!(lines[2].contains("TENANT") && lines[2].contains("FROM DOUBT"), "{wide}");
+        assert!(lines[2].contains("TENANT") && lines[2].contains("SETTLED"), "{wide}");
         assert!(lines[4].starts_with("bert    -") && lines[5].starts_with("total"), "{wide}");
         assert!(wide.contains("2 more rows"), "{wide}");
         let narrow = text(&report, Day(1), Day(2), Some(60));
@@ -273,7 +273,7 @@ mod tests {
         for line in narrow.lines().filter(|line| !line.contains("more rows")) {
             assert!(line.chars().count() <= 60, "{line}");
         }
-        assert!(narrow.contains("recovered from doubt 0") && narrow.contains("total\n"), "{narrow}");
+        assert!(narrow.contains("in doubt, settled 0") && narrow.contains("total\n"), "{narrow}");
     }
 
     #[test]

@@ -65,8 +65,8 @@ fn what_is_not_understood_exits_with_2_and_says_what_would_be() {
         (&["config"], "show"),
         (&["completions", "tcsh"], "bash"),
         (&["solve"], "--help"),
-        (&["init"], "--profile"),
-        (&["init", "--profile", "none"], "captchaai"),
+        (&["init"], "--dialect"),
+        (&["init", "--dialect", "none"], "captchaai"),
     ] {
         let output = run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -21,10 +21,10 @@ pub(super) static ROWS: &[Setting] = rows! {
         "alert when the balance lasts less than this, at the spending rate of the last hour";
     "alerts.budget_used" [alerts.thresholds.budget_used_permille] SettingShape::Ratio,
         "alert when a pool has spent this ratio of its hourly budget";
-    "alerts.doubt_rate" [alerts.thresholds.doubt_permille] SettingShape::Ratio,
+    "alerts.in_doubt_rate" [alerts.thresholds.in_doubt_permille] SettingShape::Ratio,
         "alert when more than this ratio of the attempts of ten minutes end in doubt";
-    "alerts.doubt_attempts" [alerts.thresholds.doubt_attempts] MANY,
-        "fewest attempts for which doubt_rate is checked";
+    "alerts.in_doubt_attempts" [alerts.thresholds.in_doubt_attempts] MANY,
+        "fewest attempts for which in_doubt_rate is checked";
     "alerts.webhooks_failed" [alerts.thresholds.webhooks_failed] MANY,
         "alert when more webhook deliveries than this fail in an hour";
     "alerts.polled_rate" [alerts.thresholds.polled_permille] SettingShape::Ratio,

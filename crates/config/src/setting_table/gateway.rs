@@ -38,9 +38,9 @@ static GATEWAY: &[Setting] = rows! {
     "admin.key_sha256" [] SettingShape::KeyHash, "hash of the operator's key, from `quittance tenant new --admin`";
     "admin.key_env" [] SettingShape::Variable, "variable with the operator's key";
     "admin.key_file" [] SettingShape::File, "file with the operator's key";
-    "callbacks_out.allow" [webhooks.allow] SettingShape::List(&SettingShape::Network),
+    "webhooks.allow" [webhooks.allow] SettingShape::List(&SettingShape::Network),
         "hosts and networks inside your own network that webhooks may call";
-    "callbacks_out.wait" [webhooks.wait] POSITIVE, "how long one webhook delivery may take";
+    "webhooks.wait" [webhooks.wait] POSITIVE, "how long one webhook delivery may take";
     "log.level" [log.level] SettingShape::OneOf(&["error", "warn", "info", "debug", "trace"]),
         "what `serve` logs on standard error; never a secret";
     "log.format" ["text"] SettingShape::OneOf(&["text", "json"]), "text for people, or one JSON object per line";

@@ -33,7 +33,7 @@ pub(super) static ROWS: &[Setting] = rows! {
     "listen" [listen] SettingShape::ListenAddress, "address to listen on, for callbacks and callers";
     "public_url" [public_url] SettingShape::WebAddress,
         "address at which the provider can call this node; absent: polling only, and an order whose submit got no \
-         reply is submitted again and may be paid twice (see retry.unsettled_doubt)";
+         reply is submitted again and may be paid twice (see retry.when_in_doubt)";
     "callback_secret_env" [] SettingShape::Variable, "variable with the secret that signs callback addresses";
     "callback_secret_file" [] SettingShape::File,
         "file with the secret that signs callback addresses; neither: created at the first start and kept in the \
@@ -93,7 +93,7 @@ pub(super) static ROWS: &[Setting] = rows! {
     "retry.cap" [policy.backoff.cap] POSITIVE, "longest pause before a retry";
     "retry.jitter" [policy.backoff.jitter] ANY.or("full"),
         "random time added to a pause, uniform from zero to this; `full`: the whole pause is random";
-    "retry.unsettled_doubt" [policy.unsettled_doubt] SettingShape::OneOf(&["resubmit", "dead_letter"]),
+    "retry.when_in_doubt" [policy.when_in_doubt] SettingShape::OneOf(&["resubmit", "dead_letter"]),
         "what to do with an attempt in doubt that no callback can settle";
     "retry.limits.busy" [limit(Class::Busy)] FREE_RETRIES,
         "retries of an order when the provider is busy; `deadline`: until the order's deadline";

@@ -46,12 +46,12 @@ static ENGINE: &[Setting] = rows! {
         "orders that wait in memory for one of the slots above, and 16 times as many by key only; the rest wait in \
          the store";
     "engine.claim_max" [claim_max] SOME, "due orders claimed from the store at once";
-    "engine.claim_span" [claim_span] POSITIVE, "how long a claimed order is hidden from other nodes";
-    "engine.sweep_span" [sweep_span] POSITIVE, "longest time between two searches for due orders";
+    "engine.claim_duration" [claim_duration] POSITIVE, "how long a claimed order is hidden from other nodes";
+    "engine.sweep_interval" [sweep_interval] POSITIVE, "longest time between two searches for due orders";
     "engine.sweep_pause" [sweep_pause] POSITIVE, "shortest time between two searches for due orders";
     "engine.poll_wait" [poll_wait] POSITIVE, "how long one poll may take before its reply is ignored";
     "engine.place_wait" [place_wait] POSITIVE, "how long a placement is retried while the store is down";
-    "engine.count_span" [count_span] ANY,
+    "engine.count_interval" [count_interval] ANY,
         "how long a join may wait before it is written to the usage; a crash loses waiting joins";
     "engine.others_first" [others_first] ANY, "how long other nodes may write first after an outage of the store";
 };
@@ -89,7 +89,7 @@ static PROVIDERS: &[Setting] = rows! {
     "provider.*.name" [] SettingShape::Label, "name of the provider, here and in the usage";
     "provider.*.protocol" ["classic"] SettingShape::OneOf(&["classic", "json"]),
         "wire protocol: `in.php` and `res.php`, or `createTask` and `getTaskResult`";
-    "provider.*.profile" [] SettingShape::Dialect, "dialect: which service this is, or is a clone of";
+    "provider.*.dialect" [] SettingShape::Dialect, "which service this is, or is a clone of";
     "provider.*.url" [] SettingShape::WebAddress, "base address of `in.php` or `createTask`";
     "provider.*.key_env" [] SettingShape::Variable, "variable with the provider's key";
     "provider.*.key_file" [] SettingShape::File, "file with the provider's key";
@@ -99,11 +99,11 @@ static PROVIDERS: &[Setting] = rows! {
         "how long the reply to a submit may take; after that the attempt is in doubt";
     "provider.*.poll_reply_wait" [poll_timeout] POSITIVE, "how long the reply to a poll may take";
     "provider.*.poll_batch_max" [poll_batch_max] BATCH,
-        "tasks in one poll (classic); absent: the known limit of the profile";
+        "tasks in one poll (classic); absent: the known limit of the dialect";
     "provider.*.poll_quota_per_task" [] SOME,
-        "polls that the provider allows for each task; absent: the profile's value";
+        "polls that the provider allows for each task; absent: the dialect's value";
     "provider.*.poll_quota_slack" [] SOME,
-        "polls that the provider allows in addition (classic); absent: the profile's value";
+        "polls that the provider allows in addition (classic); absent: the dialect's value";
     "provider.*.reply_bytes_max" [response_bytes_max] BYTES, "largest reply, in bytes";
     "provider.*.idle_wait" [idle_max] ANY, "how long an idle connection can be reused";
     "provider.*.idle_connections_max" [idle_connections_max] SOME, "idle connections that are kept";

@@ -49,13 +49,13 @@ pub(super) fn fields(config: &Config) -> Fields {
         follow_ups_max: "engine.follow_ups_max",
         backlog_max: "engine.backlog_max",
         claim_max: "engine.claim_max",
-        claim_span: "engine.claim_span",
-        sweep_span: "engine.sweep_span",
+        claim_duration: "engine.claim_duration",
+        sweep_interval: "engine.sweep_interval",
         sweep_pause: "engine.sweep_pause",
         poll_wait: "engine.poll_wait",
         place_wait: "engine.place_wait",
         others_first: "engine.others_first",
-        count_span: "engine.count_span",
+        count_interval: "engine.count_interval",
         usage_days: "usage.detail_days",
         sums_days: "usage.sum_days";
         node, policy, keys, kinds, lifetimes, targets, tenants, meaning, throttle, is_shared, callback, rules, on_commit, provider, prices, in_hand_max,
@@ -75,8 +75,8 @@ pub(super) fn fields(config: &Config) -> Fields {
         } = config.listener
     );
     named!(fields, WebhookSettings {
-        allow: "callbacks_out.allow",
-        wait: "callbacks_out.wait";
+        allow: "webhooks.allow",
+        wait: "webhooks.wait";
         secrets, root_secret, currency
     } = config.webhook_settings().unwrap());
     of_alerts(&mut fields, &config.alerts.thresholds);
@@ -95,8 +95,8 @@ fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
             balance_low: "alerts.balance_low",
             balance_lasts: "alerts.balance_lasts",
             budget_used_permille: "alerts.budget_used",
-            doubt_permille: "alerts.doubt_rate",
-            doubt_attempts: "alerts.doubt_attempts",
+            in_doubt_permille: "alerts.in_doubt_rate",
+            in_doubt_attempts: "alerts.in_doubt_attempts",
             webhooks_failed: "alerts.webhooks_failed",
             polled_permille: "alerts.polled_rate",
             polled_answers: "alerts.polled_answers",
@@ -112,7 +112,7 @@ fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
 
 fn of_policy(fields: &mut Fields, policy: Policy) {
     named!(fields, Policy {
-        unsettled_doubt: "retry.unsettled_doubt",
+        when_in_doubt: "retry.when_in_doubt",
         submit_wait: "timing.submit_wait",
         in_doubt_wait: "timing.in_doubt_wait",
         in_doubt_min: "timing.in_doubt_min",
@@ -255,10 +255,10 @@ ERROR_X = "busy"
 fn every_field_of_a_provider_reaches_its_adapter() {
     for (protocol, expected) in [
         (
-            "profile = \"2captcha\"\npoll_batch_max = 5",
+            "dialect = \"2captcha\"\npoll_batch_max = 5",
             "Some(5) Some(PollQuota { per_task: 6, slack: 1200 })",
         ),
-        ("protocol = \"json\"\nprofile = \"capsolver\"", "None Some(PollQuota { per_task: 6, slack: 0 })"),
+        ("protocol = \"json\"\ndialect = \"capsolver\"", "None Some(PollQuota { per_task: 6, slack: 0 })"),
     ] {
         let (mut fields, settings) = (Vec::new(), provider(protocol));
         assert_eq!(format!("{:?} {:?}", settings.poll_batch_max, settings.poll_quota), expected);

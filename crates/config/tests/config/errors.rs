@@ -178,23 +178,23 @@ fn a_secret_in_the_configuration_is_refused_and_not_repeated() {
 #[test]
 fn what_a_provider_or_a_tenant_must_have_is_asked_for() {
     let provider = "[[provider]]\nname = \"main\"\n";
-    check(provider, &["`provider.main` has no `profile`", "captchaai"]);
-    check(&format!("{provider}profile = \"captchaai\""), &["`provider.main` has no `url`", "https://"]);
-    let with_url = format!("{provider}profile = \"captchaai\"\nurl = \"https://a.example\"\n");
+    check(provider, &["`provider.main` has no `dialect`", "captchaai"]);
+    check(&format!("{provider}dialect = \"captchaai\""), &["`provider.main` has no `url`", "https://"]);
+    let with_url = format!("{provider}dialect = \"captchaai\"\nurl = \"https://a.example\"\n");
     check(&with_url, &["`provider.main` has no `key_env`", "key_file"]);
     check(
         &format!("{with_url}key_env = \"K\"\nkey_file = \"k\""),
         &["provider.main.key_file", "keep one of the two"],
     );
-    check(&format!("{provider}profile = \"3captcha\""), &["provider.main.profile", "\"2captcha\""]);
+    check(&format!("{provider}dialect = \"3captcha\""), &["provider.main.dialect", "\"2captcha\""]);
     check(
         &format!("{provider}[provider.faults]\nERROR_X = \"bussy\""),
         &["provider.main.faults.ERROR_X", "\"busy\""],
     );
-    check(&format!("{provider}profile = \"capsolver\""), &["quittance.toml:3", "`protocol = \"json\"`"]);
+    check(&format!("{provider}dialect = \"capsolver\""), &["quittance.toml:3", "`protocol = \"json\"`"]);
     let by_json = format!("{provider}protocol = \"json\"\n");
-    check(&format!("{by_json}profile = \"captchaai\""), &["provider.main.profile", "classic protocol only"]);
-    let batched = format!("{by_json}profile = \"capmonster\"\npoll_batch_max = 5");
+    check(&format!("{by_json}dialect = \"captchaai\""), &["provider.main.dialect", "classic protocol only"]);
+    let batched = format!("{by_json}dialect = \"capmonster\"\npoll_batch_max = 5");
     check(&batched, &["quittance.toml:5", "provider.main.poll_batch_max", "leave it out"]);
     check("[[tenant]]\nname = \"a\"", &["`tenant.a` has no `key_env`", "key_file"]);
     let with_key = format!("{with_url}key_env = \"K\"\n");
@@ -212,14 +212,14 @@ fn what_a_provider_or_a_tenant_must_have_is_asked_for() {
 fn settings_that_contradict_each_other_are_reported_both() {
     for (file, words) in [
         (
-            "[engine]\nclaim_span = \"6s\"",
-            &["`engine.claim_span` is \"6s\"", "longer than `engine.poll_wait` = \"6s\" (default)"][..],
+            "[engine]\nclaim_duration = \"6s\"",
+            &["`engine.claim_duration` is \"6s\"", "longer than `engine.poll_wait` = \"6s\" (default)"][..],
         ),
         (
             "[engine]\npoll_wait = \"20s\"",
-            &["`engine.poll_wait` is \"20s\"", "shorter than `engine.claim_span`"],
+            &["`engine.poll_wait` is \"20s\"", "shorter than `engine.claim_duration`"],
         ),
-        ("[engine]\nsweep_pause = \"5s\"", &["engine.sweep_pause", "engine.sweep_span"]),
+        ("[engine]\nsweep_pause = \"5s\"", &["engine.sweep_pause", "engine.sweep_interval"]),
         (
             "[retry]\nbase = \"90s\"",
             &["quittance.toml:2", "`retry.base` is \"90s\"", "at most `retry.cap` = \"60s\""],
@@ -299,7 +299,7 @@ fn load_soon(place: Place) -> Result<Config, ConfigErrors> {
 
 #[test]
 fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once() {
-    let provider = "[[provider]]\nname = \"main\"\nprofile = \"2captcha\"\nurl = \"https://a.example\"\n";
+    let provider = "[[provider]]\nname = \"main\"\ndialect = \"2captcha\"\nurl = \"https://a.example\"\n";
     let with_pipe = |file: &str| {
         let place = Place::with_file(file);
         let path = place.path("pipe");

@@ -28,7 +28,7 @@ key_file = "key.pem"
 key_env = "ADMIN_KEY"
 [gateway]
 dialect = "2captcha"
-[callbacks_out]
+[webhooks]
 allow = ["hooks.example.org", "10.0.0.7", "10.1.0.0/16", "fd00::/8"]
 [log]
 level = "debug"
@@ -165,8 +165,8 @@ fn what_a_tenant_cannot_mean_is_reported_with_its_line() {
         &["64 hexadecimal digits", "quittance tenant hash"],
     );
     complains("[admin]\nkey = \"s3cr3t\"", &["admin.key", "admin.key_env"]);
-    complains("[callbacks_out]\nallow = [\"10.0.0.0/99\"]", &["callbacks_out.allow", "10.0.0.0/8"]);
-    complains("[callbacks_out]\nallow = [\"*\"]", &["callbacks_out.allow"]);
+    complains("[webhooks]\nallow = [\"10.0.0.0/99\"]", &["webhooks.allow", "10.0.0.0/8"]);
+    complains("[webhooks]\nallow = [\"*\"]", &["webhooks.allow"]);
     complains("[log]\nlevel = \"loud\"", &["log.level", "\"debug\""]);
     for file in ["[[tenant]]\nname = \"a\"\nkey_sha256 = \"s3cr3t\"", "[admin]\nkey = \"s3cr3t\""] {
         assert!(!Place::with_file(file).complaint().contains("s3cr3t"));

@@ -43,7 +43,7 @@ fn providers_and_tenants_are_reached_by_their_names() {
 fn a_provider_can_be_made_of_variables_alone() {
     let config = Place::empty()
         .env(&[
-            ("QUITTANCE_PROVIDER_MAIN_PROFILE", "2captcha"),
+            ("QUITTANCE_PROVIDER_MAIN_DIALECT", "2captcha"),
             ("QUITTANCE_PROVIDER_MAIN_KEY_ENV", "QUITTANCE_KEY"),
         ])
         .env(&[("QUITTANCE_PROVIDER_MAIN_URL", "https://a.example"), ("QUITTANCE_KEY", "s3cr3t")])

@@ -69,7 +69,7 @@ fn every_setting_is_understood() {
     assert_eq!(second.codes().classify("ERROR: 1001").class, FaultClass::Unreachable);
     let mut engine = Settings::new(0, |_| None);
     config.apply(&mut engine);
-    assert_eq!(engine.throttle.submit_interval, Duration::from_millis(100), "what the profile knows");
+    assert_eq!(engine.throttle.submit_interval, Duration::from_millis(100), "what the dialect knows");
     assert_eq!(
         (engine.throttle.trip_at, engine.throttle.retry_share),
         (9, 250),

@@ -58,7 +58,7 @@ images = true
 [[provider]]
 name = "main"
 protocol = "classic"
-profile = "captchaai"                       # or "2captcha"
+dialect = "captchaai"                       # or "2captcha"
 url = "https://ocr.example.com/"
 key_env = "CAPTCHAAI_API_KEY"               # or key_file
 [[tenant]]
@@ -80,7 +80,7 @@ callback_secret_file = "secret"
 [retry]
 preset = "conservative"
 jitter = "full"
-unsettled_doubt = "dead_letter"
+when_in_doubt = "dead_letter"
 [retry.limits]
 busy = 7
 [keys]
@@ -111,7 +111,7 @@ new = true
 single_use = false
 [[provider]]
 name = "second-hand"
-profile = "2captcha"
+dialect = "2captcha"
 url = "https://two.example.com"
 key_env = "TWO_KEY"
 trip_at = 9

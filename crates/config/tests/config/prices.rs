@@ -15,16 +15,16 @@ fn config_at(url: &str, more: &str) -> Config {
 
 #[test]
 fn a_price_comes_from_the_operator_or_else_from_the_list_and_else_it_is_not_known() {
-    let listed = config("profile = \"2captcha\"").price_table();
+    let listed = config("dialect = \"2captcha\"").price_table();
     assert_eq!(listed.get("recaptcha_v2"), Some(&Money(2_990)));
     assert_eq!(listed.get("keycaptcha"), None, "no source for a price, so it is not known");
-    let own = config("profile = \"capsolver\"\nprotocol = \"json\"\n[provider.prices]\nrecaptcha_v3 = 0.002")
+    let own = config("dialect = \"capsolver\"\nprotocol = \"json\"\n[provider.prices]\nrecaptcha_v3 = 0.002")
         .price_table();
     assert_eq!(own.get("recaptcha_v3"), Some(&Money(2_000)));
     assert_eq!(own.get("recaptcha_v3+enterprise"), None, "what the operator says is for all of the kind");
     assert_eq!(own.get("recaptcha_v2+enterprise"), Some(&Money(1_000)));
     let variant =
-        "profile = \"capsolver\"\nprotocol = \"json\"\n[prices]\n\"recaptcha_v2+enterprise\" = 0.009";
+        "dialect = \"capsolver\"\nprotocol = \"json\"\n[prices]\n\"recaptcha_v2+enterprise\" = 0.009";
     let variant = config(variant).price_table();
     assert_eq!(
         variant.get("recaptcha_v2+enterprise"),
@@ -32,23 +32,23 @@ fn a_price_comes_from_the_operator_or_else_from_the_list_and_else_it_is_not_know
         "a variant has a price of its own"
     );
     assert_eq!(variant.get("recaptcha_v2"), Some(&Money(800)), "and leaves the others as they are");
-    let flat = config("profile = \"captchaai\"");
+    let flat = config("dialect = \"captchaai\"");
     assert!(flat.price_table().is_empty(), "threads are sold at a flat price");
     assert!(flat.price_source().contains("flat"), "{}", flat.price_source());
 }
 
 #[test]
 fn a_list_in_another_currency_does_not_count() {
-    let rubles = config("profile = \"2captcha\"\ncurrency = \"RUB\"");
+    let rubles = config("dialect = \"2captcha\"\ncurrency = \"RUB\"");
     assert_eq!((rubles.currency(), rubles.price_table().len()), ("RUB", 0));
-    assert_eq!(config("profile = \"2captcha\"").currency(), "USD");
+    assert_eq!(config("dialect = \"2captcha\"").currency(), "USD");
     for (url, currency) in [
         ("https://rucaptcha.com", "RUB"),
         ("https://api.rucaptcha.com:443/x", "RUB"),
         ("https://2captcha.com", "USD"),
         ("https://notrucaptcha.com", "USD"),
     ] {
-        assert_eq!(config_at(url, "profile = \"2captcha\"").currency(), currency, "{url}");
+        assert_eq!(config_at(url, "dialect = \"2captcha\"").currency(), currency, "{url}");
     }
 }
 
@@ -56,12 +56,12 @@ fn a_list_in_another_currency_does_not_count() {
 fn a_budget_without_a_price_is_reported_before_anything_starts() {
     let pool = "[pools.warm]\nkind = \"turnstile\"\nsize = 2\nbudget_per_hour = 1\n\
                 [pools.warm.params]\nsitekey = \"x\"\npageurl = \"https://example.com/\"\n";
-    let reported = config(&format!("profile = \"captchaai\"\n{pool}")).budgets_without_price();
+    let reported = config(&format!("dialect = \"captchaai\"\n{pool}")).budgets_without_price();
     assert!(
         reported.len() == 1 && reported[0].contains("warm") && reported[0].contains("`prices.turnstile`"),
         "{reported:?}"
     );
-    assert!(config(&format!("profile = \"2captcha\"\n{pool}")).budgets_without_price().is_empty());
-    let free = format!("profile = \"captchaai\"\n{pool}[prices]\nturnstile = 0\n");
+    assert!(config(&format!("dialect = \"2captcha\"\n{pool}")).budgets_without_price().is_empty());
+    let free = format!("dialect = \"captchaai\"\n{pool}[prices]\nturnstile = 0\n");
     assert!(config(&free).budgets_without_price().is_empty(), "0 is a price");
 }

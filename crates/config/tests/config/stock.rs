@@ -79,7 +79,7 @@ fn rules_of_lifetimes_apply_in_their_order_and_only_for_the_provider_in_use() {
 fn a_second_provider_is_an_error_until_it_works() {
     let provider = |name: &str| {
         format!(
-            "[[provider]]\nname = \"{name}\"\nprofile = \"2captcha\"\nurl = \"http://a.test\"\nkey_env = \"K\"\n"
+            "[[provider]]\nname = \"{name}\"\ndialect = \"2captcha\"\nurl = \"http://a.test\"\nkey_env = \"K\"\n"
         )
     };
     check(&(provider("a") + &provider("b")), &["quittance.toml:7", "provider.b", "provider.a", "one only"]);

@@ -219,7 +219,7 @@ pub(crate) fn paid_once(ended: &EngineEnd, ledger: &SimLedger) {
         taken - bought <= for_nothing + doubles,
         "{taken} taken for {bought} captchas; {for_nothing} gave nothing, {doubles} possible doubles"
     );
-    let doubts = ended.book("doubts") - ended.book("recovered_from_doubt");
+    let doubts = ended.book("in_doubt") - ended.book("in_doubt_settled");
     assert!(paid <= taken && taken <= paid + doubts, "{taken} taken, {paid} paid, {doubts} doubts left");
     assert!(taken <= ended.book("attempts"), "no task without an intent on record");
 }

@@ -35,7 +35,7 @@ p99 = "200ms"
 [[provider]]
 name = "main"
 protocol = "json"
-profile = "{dialect}"
+dialect = "{dialect}"
 url = "{url}/{dialect}"
 key_env = "{KEY_VARIABLE}"
 "#

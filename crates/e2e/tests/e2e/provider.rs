@@ -15,7 +15,7 @@ pub(crate) struct Sim {
     child: ChildProcess,
     out: BufReader<ChildStdout>,
     pub(crate) url: String,
-    pub(crate) profile: &'static str,
+    pub(crate) dialect: &'static str,
 }
 
 impl Sim {
@@ -24,9 +24,9 @@ impl Sim {
         Self::start_with("2captcha", &[])
     }
 
-    pub(crate) fn start_with(profile: &'static str, more: &[&str]) -> Self {
+    pub(crate) fn start_with(dialect: &'static str, more: &[&str]) -> Self {
         let usual =
-            ["mock", "--json", "--no-bans", "--key", KEY, "--balance", "1000000000000", "--profile", profile];
+            ["mock", "--json", "--no-bans", "--key", KEY, "--balance", "1000000000000", "--dialect", dialect];
         let mut args = usual.to_vec();
         for (flag, value) in [("--listen", "127.0.0.1:0"), ("--speed", "400")] {
             if !more.contains(&flag) {
@@ -41,7 +41,7 @@ impl Sim {
         out.read_line(&mut first).expect("it says where it listens");
         let output: Value = serde_json::from_str(&first).unwrap_or_else(|why| panic!("{why}: {first}"));
         let url = output["url"].as_str().expect("it has a url").to_owned();
-        Self { child, out, url, profile }
+        Self { child, out, url, dialect }
     }
 
     fn ask(&self, verb: &str, path: &str, body: &Value) -> Value {

@@ -26,14 +26,14 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     /// A sandbox with this provider and with callbacks.
     pub(crate) fn of(sim: &Sim) -> Self {
-        Self::at(&sim.url, sim.profile)
+        Self::at(&sim.url, sim.dialect)
     }
 
-    pub(crate) fn at(provider: &str, profile: &str) -> Self {
+    pub(crate) fn at(provider: &str, dialect: &str) -> Self {
         let port = free_port();
         let gateway = format!("listen = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n");
         let callbacks = Some(format!("http://127.0.0.1:{port}/callback"));
-        Self { callbacks, ..Self::with_config(&format!("{gateway}{}", config(provider, profile))) }
+        Self { callbacks, ..Self::with_config(&format!("{gateway}{}", config(provider, dialect))) }
     }
 
     /// A sandbox with this provider, callbacks, and defaults for all other settings, with durations as in production.
@@ -41,14 +41,14 @@ impl Sandbox {
         let port = free_port();
         Self::with_config(&format!(
             "listen = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n[[provider]]\nname = \"sim\"\n\
-             profile = \"{}\"\nurl = \"{}\"\nkey_env = \"{KEY_VARIABLE}\"\n[store]\nurl = \"embedded:store\"\n{more}",
-            sim.profile, sim.url
+             dialect = \"{}\"\nurl = \"{}\"\nkey_env = \"{KEY_VARIABLE}\"\n[store]\nurl = \"embedded:store\"\n{more}",
+            sim.dialect, sim.url
         ))
     }
 
     /// A sandbox with this provider, without callbacks.
     pub(crate) fn polling(sim: &Sim) -> Self {
-        Self::with_config(&config(&sim.url, sim.profile))
+        Self::with_config(&config(&sim.url, sim.dialect))
     }
 
     pub(crate) fn with_config(text: &str) -> Self {
@@ -170,7 +170,7 @@ const OTHERS: [&str; 24] = [
     "tspd",
 ];
 
-fn config(provider: &str, profile: &str) -> String {
+fn config(provider: &str, dialect: &str) -> String {
     let priced = |kinds: &[&str], price: &str| -> String {
         kinds.iter().map(|kind| format!("{kind} = {price}\n")).collect()
     };
@@ -182,7 +182,7 @@ url = "embedded:store"
 
 [[provider]]
 name = "main"
-profile = "{profile}"
+dialect = "{dialect}"
 url = "{provider}"
 key_env = "{KEY_VARIABLE}"
 connect_wait = "500ms"
@@ -217,8 +217,8 @@ jitter = "20ms"
 
 [engine]
 poll_wait = "1s"
-claim_span = "1500ms"
-sweep_span = "250ms"
+claim_duration = "1500ms"
+sweep_interval = "250ms"
 others_first = "300ms"
 
 [kinds.recaptcha_v2]

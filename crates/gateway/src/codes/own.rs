@@ -74,7 +74,7 @@ pub const OWN_CODES: &[OwnCode] = &[
     own(
         "ERROR_IP_ADDRES",
         "the callback address is not one that is called: it leads into the operator's network, or is no address",
-        "use an address outside, or list it in `callbacks_out.allow`",
+        "use an address outside, or list it in `webhooks.allow`",
     ),
     own(
         "ERROR_IP_NOT_ALLOWED",

@@ -3,7 +3,7 @@
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
     CallbackResult, Counters, Decision, Event, Fault, FaultClass, Gate, Money, Order, Phase, Policy,
-    PollOutcome, Reuse, Slot, SubmitOutcome, UnsettledDoubt, Unsolvable, transition,
+    PollOutcome, Reuse, Slot, SubmitOutcome, Unsolvable, WhenInDoubt, transition,
 };
 use alloc::format;
 use alloc::sync::Arc;
@@ -66,7 +66,7 @@ fn unsolvable() -> PollOutcome {
 }
 
 fn rules(unsolvable: Unsolvable) -> Policy {
-    Policy { unsolvable, ..policy(true, UnsettledDoubt::Resubmit) }
+    Policy { unsolvable, ..policy(true, WhenInDoubt::Resubmit) }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
     Advance, Answer, Attempt, CallbackResult, Decision, DeliveryOutcome, Effect, Event, Evidence, FailCause,
     Fault, FaultClass, FaultRule, Gate, Key, Order, Phase, Placement, Policy, PollOutcome, Progress,
-    ProviderAnswer, Remedy, ReportOutcome, Reuse, Signal, SubmitOutcome, Terms, Timestamp, UnsettledDoubt,
+    ProviderAnswer, Remedy, ReportOutcome, Reuse, Signal, SubmitOutcome, Terms, Timestamp, WhenInDoubt,
     place, surplus_as_order, transition,
 };
 use alloc::collections::BTreeMap;
@@ -399,11 +399,9 @@ fn few_retries(mut policy: Policy) -> Policy {
 fn every_phase_meets_every_event_at_every_interesting_moment() {
     let mut steps = 0;
     let mut met = BTreeSet::new();
-    for (callbacks, unsettled_doubt) in [
-        (true, UnsettledDoubt::Resubmit),
-        (false, UnsettledDoubt::Resubmit),
-        (false, UnsettledDoubt::DeadLetter),
-    ] {
+    for (callbacks, when_in_doubt) in
+        [(true, WhenInDoubt::Resubmit), (false, WhenInDoubt::Resubmit), (false, WhenInDoubt::DeadLetter)]
+    {
         for (single_use, reuse, keyed) in [
             (true, Reuse::Shared, false),
             (true, Reuse::Shared, true),
@@ -412,7 +410,7 @@ fn every_phase_meets_every_event_at_every_interesting_moment() {
             (false, Reuse::Shared, false),
         ] {
             let terms = agreed(single_use, reuse, keyed);
-            let (phases, made) = explore(&terms, &few_retries(policy(callbacks, unsettled_doubt)));
+            let (phases, made) = explore(&terms, &few_retries(policy(callbacks, when_in_doubt)));
             steps += made;
             met.extend(phases.into_keys());
         }

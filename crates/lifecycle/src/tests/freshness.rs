@@ -4,7 +4,7 @@ use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
     Advance, Attempt, CallbackResult, Counters, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage,
     Phase, Placement, Policy, PollOutcome, Progress, ProviderAnswer, Receipt, Reuse, SubmitOutcome, Terms,
-    Timestamp, UnsettledDoubt, WhyIgnored, place, transition,
+    Timestamp, WhenInDoubt, WhyIgnored, place, transition,
 };
 use alloc::sync::Arc;
 use alloc::vec;
@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
 
 fn calls() -> Policy {
-    policy(true, UnsettledDoubt::Resubmit)
+    policy(true, WhenInDoubt::Resubmit)
 }
 
 fn outage(from: u64, to: u64) -> Outage {

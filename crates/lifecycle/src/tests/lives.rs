@@ -4,7 +4,7 @@ use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
     Answer, CallbackResult, DeadCause, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Key,
     Order, Pace, Phase, Placement, Policy, PollOutcome, Preset, Refusal, Remedy, Reuse, SubmitOutcome, Terms,
-    UnsettledDoubt, place, surplus_as_order, transition,
+    WhenInDoubt, place, surplus_as_order, transition,
 };
 use alloc::format;
 use alloc::sync::Arc;
@@ -43,7 +43,7 @@ fn called_back(attempt: u32) -> Event {
 /// An order that goes through the submit again keeps its count of retries.
 #[test]
 fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
-    let policy = policy(true, UnsettledDoubt::Resubmit).with_preset(Preset::Standard);
+    let policy = policy(true, WhenInDoubt::Resubmit).with_preset(Preset::Standard);
     for class in FaultClass::ALL {
         let rule = policy.faults.rule(class);
         if matches!(rule.remedy, Remedy::Tell | Remedy::Hold) {
@@ -70,7 +70,7 @@ fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
 /// Five "no slot" replies because other orders were quicker must not end an order that has minutes left.
 #[test]
 fn what_costs_nothing_is_tried_until_the_deadline_and_the_end_names_the_reason() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     for class in [FaultClass::Busy, FaultClass::Unreachable] {
         let (key, terms) = agreed(true, Reuse::Shared, false);
         let mut order = placed(key, &terms, &policy);
@@ -97,7 +97,7 @@ fn what_costs_nothing_is_tried_until_the_deadline_and_the_end_names_the_reason()
 
 #[test]
 fn a_closed_account_holds_the_order_until_an_operator_fixes_it_and_a_later_deadline_changes_nothing() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     for class in [FaultClass::NoFunds, FaultClass::AccountBlocked] {
         let held = tell(&policy, &[(0, WAKE), (1, refused(1, class))]);
         assert_eq!(held.due(), Some(held.deadline));
@@ -120,7 +120,7 @@ fn a_closed_account_holds_the_order_until_an_operator_fixes_it_and_a_later_deadl
 
 #[test]
 fn a_replayed_dead_letter_resumes_the_task_that_it_has_paid_for() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let dead = tell(&policy, &[(0, WAKE), (1, accepted(1)), (300, WAKE)]);
     assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
     let Decision::Advance(again) = transition(&dead, Event::Replayed, START + secs(310), &policy) else {
@@ -136,7 +136,7 @@ fn a_replayed_dead_letter_resumes_the_task_that_it_has_paid_for() {
 
 #[test]
 fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_the_stock() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let solved =
         tell(&policy, &[(0, WAKE), (2, unknown), (67, WAKE), (68, accepted(2)), (70, called_back(1))]);
@@ -163,7 +163,7 @@ fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_t
 /// After a flat wait of 120 s the answer would be expired, and 5 s of polling must not make it look newer.
 #[test]
 fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
-    let policy = policy(false, UnsettledDoubt::Resubmit);
+    let policy = policy(false, WhenInDoubt::Resubmit);
     let polled = |asked: u64, outcome| Event::Polled { attempt: 1, asked: START + secs(asked), outcome };
     let steps = [
         (0, WAKE),
@@ -185,7 +185,7 @@ fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
 
 #[test]
 fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed_until_it_expires() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Shared, true);
     let mut order = placed(key, &terms, &policy);
     let other = Arc::new(Terms { fingerprint: [1; 32], ..(*terms).clone() });
@@ -222,7 +222,7 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
 #[test]
 fn a_doubt_waits_for_a_callback_that_is_here_already_and_not_for_ever() {
     let pace = Pace { p50: secs(1), p95: secs(1), p99: secs(1) };
-    let policy = Policy { pace, ..policy(true, UnsettledDoubt::Resubmit) };
+    let policy = Policy { pace, ..policy(true, WhenInDoubt::Resubmit) };
     let unknown = || Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let until = |order: &Order| match order.phase {
         Phase::InDoubt { until, .. } => until,
@@ -251,7 +251,7 @@ fn a_doubt_waits_for_a_callback_that_is_here_already_and_not_for_ever() {
 
 #[test]
 fn a_task_that_was_given_up_counts_as_a_possible_double_payment_when_another_is_bought() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let life = [(0, WAKE), (1, accepted(1)), (300, WAKE), (601, WAKE), (700, Event::Replayed), (700, WAKE)];
     let again = tell(&policy, &life);
     assert_eq!((again.last_attempt, again.possible_doubles), (2, 1));
@@ -259,7 +259,7 @@ fn a_task_that_was_given_up_counts_as_a_possible_double_payment_when_another_is_
 
 #[test]
 fn an_exclusive_answer_with_a_waiting_caller_goes_to_no_other_order() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Exclusive, false);
     let mut order = placed(key, &terms, &policy);
     for (at, event) in [(0, WAKE), (1, accepted(1)), (20, called_back(1))] {
@@ -276,7 +276,7 @@ fn an_exclusive_answer_with_a_waiting_caller_goes_to_no_other_order() {
 /// Only an operator may decide whether the order was paid for, also when no caller wants it any more.
 #[test]
 fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
-    let policy = policy(false, UnsettledDoubt::DeadLetter);
+    let policy = policy(false, WhenInDoubt::DeadLetter);
     let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let dead = tell(&policy, &[(0, WAKE), (1, Event::Cancelled), (20, unknown)]);
     assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Doubt, .. }));
@@ -290,7 +290,7 @@ fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
 
 #[test]
 fn a_task_with_an_unusable_id_is_a_doubt_and_does_not_fill_the_record() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let endless = SubmitOutcome::Accepted { task: "9".repeat(100_000) };
     let order = tell(&policy, &[(0, WAKE), (1, Event::Submitted { attempt: 1, outcome: endless })]);
     assert!(matches!(order.phase, Phase::InDoubt { .. }));
@@ -298,7 +298,7 @@ fn a_task_with_an_unusable_id_is_a_doubt_and_does_not_fill_the_record() {
 
 #[test]
 fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
-    let policy = policy(false, UnsettledDoubt::Resubmit);
+    let policy = policy(false, WhenInDoubt::Resubmit);
     let silence = |attempt| {
         let evidence = Evidence::new(format!("HTTP 50{attempt}"));
         Event::Submitted { attempt, outcome: SubmitOutcome::InDoubt(evidence) }
@@ -319,7 +319,7 @@ fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
 
 #[test]
 fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dropped() {
-    let policy = policy(false, UnsettledDoubt::DeadLetter);
+    let policy = policy(false, WhenInDoubt::DeadLetter);
     let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let dropped = tell(&policy, &[(0, WAKE), (1, unknown), (2, Event::Dropped)]);
     assert!(matches!(dropped.phase, Phase::Failed { cause: crate::FailCause::Cancelled, .. }));
@@ -336,7 +336,7 @@ fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dr
 fn a_task_is_polled_before_the_deadline_however_slow_its_kind_is() {
     for callbacks in [false, true] {
         let pace = Pace { p50: secs(200), p95: secs(400), p99: secs(600) };
-        let policy = Policy { pace, ..policy(callbacks, UnsettledDoubt::Resubmit) };
+        let policy = Policy { pace, ..policy(callbacks, WhenInDoubt::Resubmit) };
         let order = tell(&policy, &[(0, WAKE), (1, accepted(1))]);
         let Phase::Solving { poll_at, .. } = order.phase else { panic!("{}", order.phase.name()) };
         assert!(
@@ -344,14 +344,14 @@ fn a_task_is_polled_before_the_deadline_however_slow_its_kind_is() {
             "there is time for an answer, and for one lost reply"
         );
     }
-    let hasty = Policy { timeout: secs(8), ..policy(false, UnsettledDoubt::Resubmit) };
+    let hasty = Policy { timeout: secs(8), ..policy(false, WhenInDoubt::Resubmit) };
     assert_eq!(hasty.first_ask(Some(secs(8))), hasty.first_poll, "but never sooner than the provider allows");
 }
 
 /// When a store forgets, an order that a node remembers continues, and is listed for an operator until it is dropped.
 #[test]
 fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let back = Event::PutBack { others_by: START + secs(12) };
     let solved = tell(&policy, &[(0, WAKE), (1, accepted(1)), (2, back.clone()), (20, called_back(1))]);
     assert!(matches!(solved.phase, Phase::Solved { .. }));
@@ -373,7 +373,7 @@ fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() 
 /// An order that every node forgot is not bought again before an operator decides it. A known task is resumed.
 #[test]
 fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_resumes_its_task() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Shared, false);
     let lost = tell(&policy, &[(1, Event::Lost)]);
     assert!(matches!(lost.phase, Phase::Dead { cause: DeadCause::StoreForgot, .. }));
@@ -394,7 +394,7 @@ fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_resumes_its_task() {
 /// an operator again, whatever the fault.
 #[test]
 fn an_order_with_lost_steps_whose_resumed_task_brings_nothing_is_not_bought_again() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let (key, terms) = agreed(true, Reuse::Shared, true);
     let place_at = |order: &Order, at| place(Some(order), None, key, &terms, START + secs(at), &policy);
     let advance = |order: &Order, at, event: &Event| match transition(
@@ -444,7 +444,7 @@ fn an_order_with_lost_steps_whose_resumed_task_brings_nothing_is_not_bought_agai
 /// An order that was placed again after the store forgot the first record waits for the paid attempts of that record.
 #[test]
 fn the_attempts_of_a_forgotten_record_are_waited_for_and_not_paid_again() {
-    let policy = policy(true, UnsettledDoubt::Resubmit);
+    let policy = policy(true, WhenInDoubt::Resubmit);
     let first = tell(&policy, &[(0, WAKE), (1, accepted(1))]);
     let recalled = Event::Recalled { born: first.born, attempts: first.attempts };
     let fresh = tell(&policy, &[(2, recalled.clone())]);

@@ -80,7 +80,7 @@ impl NextOrder {
         if !attempt.accepted {
             attempt.accepted = true;
             self.counters.paid = 1;
-            self.counters.recovered_from_doubt = u64::from(was_in_doubt);
+            self.counters.in_doubt_settled = u64::from(was_in_doubt);
         }
     }
 

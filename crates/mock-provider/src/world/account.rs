@@ -153,7 +153,7 @@ impl MockWorld {
     /// The account of the key. Fails if the key, the account or the client's address is refused.
     pub(super) fn admit(&mut self, now: u64, arrival: &ReadRequest) -> Result<usize, String> {
         let pace = self.settings.pace.clone();
-        let ip_ban = match self.settings.profile {
+        let ip_ban = match self.settings.dialect {
             MockClassicDialect::TwoCaptcha => "ERROR: 1004",
             MockClassicDialect::CaptchaAi => "IP_BANNED",
         };
@@ -164,7 +164,7 @@ impl MockWorld {
         if key.chars().count() != KEY_CHARS {
             return Err("ERROR_WRONG_USER_KEY".to_owned());
         }
-        let is_captchaai = self.settings.profile == MockClassicDialect::CaptchaAi;
+        let is_captchaai = self.settings.dialect == MockClassicDialect::CaptchaAi;
         let known = self.accounts.iter().position(|account| account.key.is(key));
         let Some(index) = known else {
             self.note_stranger(now, arrival.peer, &pace, ip_ban);
@@ -219,7 +219,7 @@ impl MockWorld {
     pub(super) fn check_slots(&self, account: usize, price_micros: u64) -> Result<(), String> {
         let (settings, account) = (&self.settings, &self.accounts[account]);
         let busy = |code: &str| Err(settings.busy_code.clone().unwrap_or_else(|| code.to_owned()));
-        match settings.profile {
+        match settings.dialect {
             MockClassicDialect::CaptchaAi if account.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
             MockClassicDialect::CaptchaAi if account.open >= account.threads as usize => {
                 busy("ERROR_ZERO_BALANCE")
@@ -247,7 +247,7 @@ impl MockWorld {
         }
         let pace = self.settings.pace.clone();
         if pace.is_on
-            && self.settings.profile == MockClassicDialect::TwoCaptcha
+            && self.settings.dialect == MockClassicDialect::TwoCaptcha
             && let Some((ban, ban_ms)) = self.accounts[account].pace_answer(now, code, &pace)
         {
             self.ban(account, ban, now.saturating_add(ban_ms));

@@ -39,7 +39,7 @@ impl MockWorld {
             "getbalance" => step.format.balance(self.accounts[account].balance_micros),
             "reportgood" => self.report(now, account, arrival, step, MockReport::Good)?,
             "reportbad" => self.report(now, account, arrival, step, MockReport::Bad)?,
-            "threadsinfo" if self.settings.profile == MockClassicDialect::CaptchaAi => {
+            "threadsinfo" if self.settings.dialect == MockClassicDialect::CaptchaAi => {
                 let (threads, working) = (self.accounts[account].threads, self.accounts[account].open);
                 let format = step.format.classic()?;
                 format.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
@@ -159,7 +159,7 @@ impl MockWorld {
         step: &RequestStep,
         report: MockReport,
     ) -> Result<MockReply, String> {
-        let refused = match self.settings.profile {
+        let refused = match self.settings.dialect {
             MockClassicDialect::TwoCaptcha => "REPORT_NOT_RECORDED",
             MockClassicDialect::CaptchaAi => "ERROR_REPORT_NOT_RECORDED",
         };
@@ -172,7 +172,7 @@ impl MockWorld {
             // Nothing was given that could be good or bad.
             Err(_) => return Err(refused.to_owned()),
         };
-        let (window, profile) = (self.settings.report_window_ms, self.settings.profile);
+        let (window, dialect) = (self.settings.report_window_ms, self.settings.dialect);
         let account = &mut self.accounts[account];
         let task = self.tasks.get_mut(&id).ok_or("ERROR_WRONG_CAPTCHA_ID")?;
         if arrival.ask.as_ref().is_some_and(|ask| !ask.concerns.suits(&task.method)) {
@@ -193,7 +193,7 @@ impl MockWorld {
             MockReport::Bad => {
                 self.totals.reported_bad += 1;
                 account.bad_reports += 1;
-                if profile == MockClassicDialect::TwoCaptcha {
+                if dialect == MockClassicDialect::TwoCaptcha {
                     refund(task, account, &mut self.totals);
                 }
             }
@@ -289,11 +289,11 @@ impl MockWorld {
         count(&mut self.totals.faults, name);
     }
 
-    pub(crate) fn entrance(path: &str, profile: MockClassicDialect) -> Option<Entrance> {
+    pub(crate) fn entrance(path: &str, dialect: MockClassicDialect) -> Option<Entrance> {
         match path {
             "/in.php" => Some(Entrance::Classic(Endpoint::In)),
             "/res.php" => Some(Entrance::Classic(Endpoint::Res)),
-            "/solve.php" if profile == MockClassicDialect::CaptchaAi => {
+            "/solve.php" if dialect == MockClassicDialect::CaptchaAi => {
                 Some(Entrance::Classic(Endpoint::Solve))
             }
             _ => json::JsonEndpoint::at(path).map(Entrance::Json),

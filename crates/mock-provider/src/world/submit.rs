@@ -161,12 +161,12 @@ impl MockWorld {
     ) -> TaskFate {
         let mut rng = MockRng::of(plan.luck, "task", 0);
         let span = self.settings.solve_span(&wanted.method);
-        let (dialect, profile) = (arrival.dialect(), self.settings.profile);
-        let name = dialect.map_or_else(|| id.to_string(), |dialect| dialect.spelled_id(id));
-        let profile = dialect.is_none().then_some(profile);
-        let answer = MockAnswer::make(&name, plan.luck, wanted, &arrival.form, profile);
+        let json_dialect = arrival.dialect();
+        let name = json_dialect.map_or_else(|| id.to_string(), |dialect| dialect.spelled_id(id));
+        let classic_dialect = json_dialect.is_none().then_some(self.settings.dialect);
+        let answer = MockAnswer::make(&name, plan.luck, wanted, &arrival.form, classic_dialect);
         // A machine that answers in the same breath is quicker than people.
-        let hurry = if dialect.is_some() && is_answered_at_once(arrival, wanted) { 10 } else { 1 };
+        let hurry = if json_dialect.is_some() && is_answered_at_once(arrival, wanted) { 10 } else { 1 };
         let mut fate = TaskFate {
             outcome: TaskOutcome::Answer(answer),
             solve_ms: self.settings.at_speed(rng.between(span.from, span.to)) / hurry,
@@ -211,7 +211,7 @@ impl MockWorld {
         let account = &mut self.accounts[account];
         account.open += 1;
         // captchaai sells threads by the month: a task is worth its price, but takes nothing from a balance.
-        if self.settings.profile == MockClassicDialect::TwoCaptcha {
+        if self.settings.dialect == MockClassicDialect::TwoCaptcha {
             account.balance_micros -= task.price_micros;
         }
         self.totals.accepted += 1;
@@ -249,7 +249,7 @@ impl MockWorld {
         let is_registered =
             || self.accounts[account].pingbacks.iter().any(|known| PingbackAddress::same_host(known, &url));
         let is_two_captcha =
-            arrival.dialect().map_or(self.settings.profile == MockClassicDialect::TwoCaptcha, |dialect| {
+            arrival.dialect().map_or(self.settings.dialect == MockClassicDialect::TwoCaptcha, |dialect| {
                 dialect == MockDialect::TwoCaptcha
             });
         let is_strict = self.settings.strict_pingback && is_two_captcha;

@@ -82,7 +82,7 @@ fn a_hundred_and_twenty_refusals_in_a_minute_are_enough_and_spread_out_they_are_
 #[test]
 fn the_numbered_bans_are_not_captchaais() {
     let mut settings =
-        Settings { pace: BanLimits::default(), profile: MockClassicDialect::CaptchaAi, ..timed(1_000_000) };
+        Settings { pace: BanLimits::default(), dialect: MockClassicDialect::CaptchaAi, ..timed(1_000_000) };
     settings.accounts[0].threads = 1;
     let mut world = world(settings);
     assert!(submit(&mut world, 0).starts_with("OK|"));

@@ -15,7 +15,7 @@ impl MockWorld {
         let tasks = self.tasks.iter().filter(|(_, task)| with_tasks && task.accepted_at >= since);
         Ledger {
             now_ms: now,
-            profile: self.settings.profile,
+            dialect: self.settings.dialect,
             seed: self.settings.seed,
             tasks: tasks.map(|(id, task)| self.entry(now, *id, task)).collect(),
             totals: self.sums(now),
@@ -78,7 +78,7 @@ impl MockWorld {
         MockState {
             now_ms: now,
             started_at_ms: self.started_at,
-            profile: self.settings.profile,
+            dialect: self.settings.dialect,
             seed: self.settings.seed,
             speed: self.settings.speed,
             accounts: self.accounts.iter().map(|account| account.standing(now)).collect(),

@@ -105,10 +105,10 @@ async fn an_outage_is_called_over_http() {
 
 #[tokio::test]
 async fn settings_are_read_from_json_and_a_misspelt_one_is_an_error() {
-    let text = r#"{"profile":"captchaai","seed":7,"speed":20.0,"accounts":[{"name":"a","key":"k"}],
+    let text = r#"{"dialect":"captchaai","seed":7,"speed":20.0,"accounts":[{"name":"a","key":"k"}],
         "solve_ms":{"from":1,"to":2},"faults":{"unsolvable":0.5},"script":[{"on":"in.php","do":{"html":{}}}]}"#;
     let settings: Settings = serde_json::from_str(text).expect("settings");
-    assert_eq!((settings.profile, settings.script.len()), (MockClassicDialect::CaptchaAi, 1));
+    assert_eq!((settings.dialect, settings.script.len()), (MockClassicDialect::CaptchaAi, 1));
     assert!(!serde_json::to_string(&settings).expect("JSON").contains("\"k\""));
     assert!(serde_json::from_str::<Settings>(r#"{"sede":7}"#).is_err());
 }

@@ -6,8 +6,8 @@ use quittance_mock_provider::{
 };
 
 /// Settings with which no task is solved during the test.
-fn slow(profile: MockClassicDialect) -> Settings {
-    Settings { solve_ms: MillisRange { from: 3_600_000, to: 3_600_001 }, ..Settings::quick(profile) }
+fn slow(dialect: MockClassicDialect) -> Settings {
+    Settings { solve_ms: MillisRange { from: 3_600_000, to: 3_600_001 }, ..Settings::quick(dialect) }
 }
 
 fn change() -> AccountChange {
@@ -90,11 +90,11 @@ async fn a_client_that_submits_too_fast_is_banned_for_a_while() {
 
 #[tokio::test]
 async fn five_unknown_keys_ban_the_address_and_with_it_the_right_key() {
-    for (profile, code) in
+    for (dialect, code) in
         [(MockClassicDialect::TwoCaptcha, "ERROR: 1004"), (MockClassicDialect::CaptchaAi, "IP_BANNED")]
     {
         let pace = BanLimits::default();
-        let client = open(Settings { pace, ..Settings::quick(profile) }).await;
+        let client = open(Settings { pace, ..Settings::quick(dialect) }).await;
         for _ in 0..5 {
             let json_reply = client.get(&format!("/in.php?key={}", "f".repeat(32))).await.expect("an answer");
             assert_eq!(json_reply.text(), "ERROR_KEY_DOES_NOT_EXIST");

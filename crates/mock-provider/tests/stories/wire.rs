@@ -67,8 +67,8 @@ pub(crate) async fn open(settings: Settings) -> MockClient {
     MockClient { mock: MockProvider::start(settings).await.expect("a free port") }
 }
 
-pub(crate) async fn quick(profile: MockClassicDialect) -> MockClient {
-    open(Settings::quick(profile)).await
+pub(crate) async fn quick(dialect: MockClassicDialect) -> MockClient {
+    open(Settings::quick(dialect)).await
 }
 
 impl MockClient {

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_is_found_by_its_name_and_no_other() {
+    fn a_dialect_is_found_by_its_name_and_no_other() {
         for dialect in ClassicDialect::ALL {
             assert_eq!(ClassicDialect::named(dialect.name()), Some(dialect));
         }

@@ -17,8 +17,8 @@ use quittance_lifecycle::SubmitOutcome;
 use quittance_protocol::classic::ClassicDialect;
 use quittance_provider::ClassicProvider;
 
-fn provider(profile: ClassicDialect, url: &str) -> ClassicProvider {
-    ClassicProvider::new(profile, settings(url)).unwrap()
+fn provider(dialect: ClassicDialect, url: &str) -> ClassicProvider {
+    ClassicProvider::new(dialect, settings(url)).unwrap()
 }
 
 /// A provider with short timeouts, for answers that do not come.

@@ -22,9 +22,9 @@ fn gif() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
-    for profile in [ClassicDialect::CaptchaAi, ClassicDialect::TwoCaptcha] {
-        let fixture = Fixture::new(profile).await;
+async fn every_typed_order_is_taken_and_answered_by_both_dialects() {
+    for dialect in [ClassicDialect::CaptchaAi, ClassicDialect::TwoCaptcha] {
+        let fixture = Fixture::new(dialect).await;
         let node = fixture.polling().await;
         let mut orders: Vec<Order> = vec![
             Image::new(gif()).numeric("1").into(),
@@ -34,7 +34,7 @@ async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
             Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE).action("login").into(),
             Geetest::new("81388ea1fc187e0c335c0a8907ff2625", "12ae1159ffdfcbbc306897e8d9bf6d06", PAGE).into(),
         ];
-        if profile == ClassicDialect::TwoCaptcha {
+        if dialect == ClassicDialect::TwoCaptcha {
             orders.push(Text::new("If tomorrow is Saturday, what day is today?").into());
             orders.push(HCaptcha::new("10000000-ffff-ffff-ffff-000000000001", PAGE).into());
             orders.push(FunCaptcha::new("69A21A01-CC7B-B9C6-0F9A-E7FA06677FFC", PAGE).into());
@@ -42,11 +42,11 @@ async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
         for order in orders {
             let kind = order.kind().to_owned();
             let solved =
-                node.solve(order).await.unwrap_or_else(|error| panic!("{profile:?} {kind}: {error}"));
+                node.solve(order).await.unwrap_or_else(|error| panic!("{dialect:?} {kind}: {error}"));
             let ledger = fixture.ledger();
             let sold = ledger.tasks.last().unwrap().answer.clone().unwrap();
             let sold = if let serde_json::Value::String(text) = sold { text } else { sold.to_string() };
-            assert_eq!((solved.text(), solved.origin), (sold.as_str(), Origin::Api), "{profile:?} {kind}");
+            assert_eq!((solved.text(), solved.origin), (sold.as_str(), Origin::Api), "{dialect:?} {kind}");
         }
         node.stop().await;
     }
@@ -85,8 +85,8 @@ async fn shared_orders_that_are_equal_join_and_only_one_is_paid_for() {
 
 #[tokio::test]
 async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
-    for profile in [ClassicDialect::CaptchaAi, ClassicDialect::TwoCaptcha] {
-        let fixture = Fixture::new(profile).await;
+    for dialect in [ClassicDialect::CaptchaAi, ClassicDialect::TwoCaptcha] {
+        let fixture = Fixture::new(dialect).await;
         fixture
             .mock
             .script(vec![rule(json!({ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }))])
@@ -94,7 +94,7 @@ async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
         let node = fixture.called_back().await;
         let solved = node.solve(Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE)).await.unwrap();
         let ledger = fixture.ledger();
-        assert_eq!(ledger.totals.accepted, 1, "{profile:?}");
+        assert_eq!(ledger.totals.accepted, 1, "{dialect:?}");
         assert_eq!(ledger.tasks[0].answer, Some(json!(solved.text())));
         assert!(!ledger.tasks[0].reply_delivered, "its id was never learned from the reply");
         node.stop().await;

@@ -28,19 +28,19 @@ pub(crate) async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Opt
 pub(crate) struct Fixture {
     pub(crate) mock: MockProvider,
     folder: tempfile::TempDir,
-    profile: ClassicDialect,
+    dialect: ClassicDialect,
     port: u16,
 }
 
 impl Fixture {
-    pub(crate) async fn new(profile: ClassicDialect) -> Self {
-        let played = match profile {
+    pub(crate) async fn new(dialect: ClassicDialect) -> Self {
+        let played = match dialect {
             ClassicDialect::CaptchaAi => quittance_mock_provider::MockClassicDialect::CaptchaAi,
             ClassicDialect::TwoCaptcha => quittance_mock_provider::MockClassicDialect::TwoCaptcha,
         };
         let mock = MockProvider::start(SimSettings::quick(played)).await.unwrap();
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        Self { mock, folder: tempfile::tempdir().unwrap(), profile, port }
+        Self { mock, folder: tempfile::tempdir().unwrap(), dialect, port }
     }
 
     pub(crate) fn store(&self) -> PathBuf {
@@ -51,7 +51,7 @@ impl Fixture {
         let settings = ProviderSettings::new("sim", self.mock.url(), ApiKey::new(DEMO_KEY));
         Quittance::builder()
             .embedded(self.store())
-            .provider(ClassicProvider::new(self.profile, settings).unwrap())
+            .provider(ClassicProvider::new(self.dialect, settings).unwrap())
             .settings(quick)
     }
 
@@ -79,7 +79,7 @@ fn quick(settings: &mut Settings) {
     policy.callback_wait = Duration::from_millis(300);
     policy.backoff.base = Duration::from_millis(20);
     policy.backoff.cap = Duration::from_millis(100);
-    settings.sweep_span = Duration::from_millis(100);
+    settings.sweep_interval = Duration::from_millis(100);
 }
 
 /// A provider that cannot be reached.

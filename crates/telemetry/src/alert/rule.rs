@@ -29,7 +29,7 @@ rules! {
     BalanceLow "balance_low",
     BalanceEnds "balance_ends",
     BudgetEnds "budget_ends",
-    DoubtRate "doubt_rate",
+    InDoubtRate "in_doubt_rate",
     CallersNotReached "callers_not_reached",
     CallbacksMissing "callbacks_missing",
     PoolStarves "pool_starves",
@@ -76,9 +76,9 @@ pub struct Thresholds {
     /// The used part of a pool's hourly budget, in thousandths.
     pub budget_used_permille: u32,
     /// The part of the attempts of ten minutes that can end in doubt, in thousandths, if there are at least
-    /// `doubt_attempts`.
-    pub doubt_permille: u32,
-    pub doubt_attempts: u64,
+    /// `in_doubt_attempts`.
+    pub in_doubt_permille: u32,
+    pub in_doubt_attempts: u64,
     /// Webhooks that callers did not accept, in an hour.
     pub webhooks_failed: u64,
     /// The part of the answers of ten minutes that had to be polled although a callback was due, in thousandths, if
@@ -104,8 +104,8 @@ impl Default for Thresholds {
             balance_low: Money(1_000_000),
             balance_lasts: Duration::from_secs(24 * 3600),
             budget_used_permille: 900,
-            doubt_permille: 50,
-            doubt_attempts: 20,
+            in_doubt_permille: 50,
+            in_doubt_attempts: 20,
             webhooks_failed: 10,
             polled_permille: 500,
             polled_answers: 20,
@@ -140,7 +140,7 @@ impl Thresholds {
             | Rule::BalanceLow
             | Rule::BalanceEnds
             | Rule::BudgetEnds
-            | Rule::DoubtRate
+            | Rule::InDoubtRate
             | Rule::CallersNotReached
             | Rule::CallbacksMissing => SETTLE,
         }
@@ -166,7 +166,7 @@ impl Thresholds {
             Rule::BalanceLow => self.balance_low.0 > 0,
             Rule::BalanceEnds => !self.balance_lasts.is_zero(),
             Rule::BudgetEnds => self.budget_used_permille > 0,
-            Rule::DoubtRate => self.doubt_permille > 0,
+            Rule::InDoubtRate => self.in_doubt_permille > 0,
             Rule::CallersNotReached => self.webhooks_failed > 0,
             Rule::CallbacksMissing => self.polled_permille > 0,
             Rule::PoolStarves => !self.pool_starves_for.is_zero(),

@@ -88,7 +88,7 @@ impl Judge<'_> {
             Rule::BalanceLow => self.balance_low(),
             Rule::BalanceEnds => self.balance_ends(),
             Rule::BudgetEnds => self.budgets_end(),
-            Rule::DoubtRate => self.doubt_rate(),
+            Rule::InDoubtRate => self.in_doubt_rate(),
             Rule::CallersNotReached => self.callers_not_reached(),
             Rule::CallbacksMissing => self.callbacks_missing(),
             Rule::PoolStarves => self.pools_starve(),
@@ -244,14 +244,14 @@ impl Judge<'_> {
         Some((part, whole, level(whole >= least && permille > high, is_low)))
     }
 
-    fn doubt_rate(&self) -> Option<Vec<RuleReading>> {
+    fn in_doubt_rate(&self) -> Option<Vec<RuleReading>> {
         let thresholds = self.thresholds;
-        let (doubts, attempts, level) =
-            self.rate(thresholds.doubt_permille, thresholds.doubt_attempts, |lately| {
-                (lately.counts.doubts, lately.counts.attempts)
+        let (in_doubt, attempts, level) =
+            self.rate(thresholds.in_doubt_permille, thresholds.in_doubt_attempts, |lately| {
+                (lately.counts.in_doubt, lately.counts.attempts)
             })?;
         let words = format!(
-            "it is not known of {doubts} of {attempts} attempts in ten minutes whether the provider took them: each may be paid twice; \
+            "it is not known of {in_doubt} of {attempts} attempts in ten minutes whether the provider took them: each may be paid twice; \
              look at the network to the provider and at `timing.submit_wait`"
         );
         one("", level, words)

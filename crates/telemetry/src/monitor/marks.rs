@@ -12,13 +12,13 @@ const INTERVAL: Duration = Duration::from_secs(120);
 const KEPT: Duration = Duration::from_secs(3600 + 240);
 
 fn counters(mark: &Mark) -> Counters {
-    let Mark { at: _, dead, attempts, doubts, webhooks_failed, solved, recovered_by_poll, spent, unpriced } =
+    let Mark { at: _, dead, attempts, in_doubt, webhooks_failed, solved, recovered_by_poll, spent, unpriced } =
         *mark;
     let Money(cost_micros) = spent;
     Counters {
         dead,
         attempts,
-        doubts,
+        in_doubt,
         webhooks_failed,
         solved,
         recovered_by_poll,
@@ -29,9 +29,9 @@ fn counters(mark: &Mark) -> Counters {
 }
 
 fn mark(at: Timestamp, usage: &Counters) -> Mark {
-    let Counters { dead, attempts, doubts, webhooks_failed, solved, recovered_by_poll, .. } = *usage;
+    let Counters { dead, attempts, in_doubt, webhooks_failed, solved, recovered_by_poll, .. } = *usage;
     let PriceSum { sum: spent, unpriced } = usage.spent();
-    Mark { at, dead, attempts, doubts, webhooks_failed, solved, recovered_by_poll, spent, unpriced }
+    Mark { at, dead, attempts, in_doubt, webhooks_failed, solved, recovered_by_poll, spent, unpriced }
 }
 
 pub(super) fn is_due(marks: &[Mark], now: Timestamp) -> bool {

@@ -101,11 +101,11 @@ fn dead_letters_that_grow_are_reported_once_and_cleared_when_the_hour_has_half_a
 fn a_node_that_takes_over_does_not_clear_what_it_has_not_watched_for_long_enough() {
     let mut post = Post::new(Thresholds::default());
     post.standing.insert((Rule::DeadLettersGrow, String::new()));
-    post.standing.insert((Rule::DoubtRate, String::new()));
+    post.standing.insert((Rule::InDoubtRate, String::new()));
     let heard = post.watch(0..590, |_| well());
     assert_eq!(heard, [], "nor is it raised again");
     let heard = post.watch(590..4000, |_| well());
-    assert_eq!(heard, [(660, false, Rule::DoubtRate), (3660, false, Rule::DeadLettersGrow)]);
+    assert_eq!(heard, [(660, false, Rule::InDoubtRate), (3660, false, Rule::DeadLettersGrow)]);
 }
 
 #[test]
@@ -218,17 +218,17 @@ fn a_refill_without_a_price_counts_against_its_budget_at_what_it_was_expected_to
 }
 
 #[test]
-fn a_doubt_rate_needs_enough_attempts_to_be_one() {
+fn an_in_doubt_rate_needs_enough_attempts_to_be_one() {
     let mut post = Post::new(Thresholds::default());
-    let counts = |attempts: u64, doubts: u64| Readings {
-        counts: Some(Counters { attempts, doubts, ..Counters::default() }),
+    let counts = |attempts: u64, in_doubt: u64| Readings {
+        counts: Some(Counters { attempts, in_doubt, ..Counters::default() }),
         ..well()
     };
     assert_eq!(post.watch(0..300, |second| counts(second / 20, second / 20)), [], "15 attempts");
     let heard = post.watch(300..900, |second| counts(second / 20, second / 20));
-    assert_eq!(heard, [(410, true, Rule::DoubtRate)]);
+    assert_eq!(heard, [(410, true, Rule::InDoubtRate)]);
     let calm = post.watch(900..2000, |second| counts(second / 20 + second - 900, 45));
-    assert!(matches!(calm[..], [(_, false, Rule::DoubtRate)]), "{calm:?}");
+    assert!(matches!(calm[..], [(_, false, Rule::InDoubtRate)]), "{calm:?}");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn a_rule_that_is_switched_off_is_silent_and_clears_what_it_has_raised() {
         balance_low: Money(0),
         balance_lasts: Duration::ZERO,
         budget_used_permille: 0,
-        doubt_permille: 0,
+        in_doubt_permille: 0,
         webhooks_failed: 0,
         polled_permille: 0,
         pool_starves_for: Duration::ZERO,
@@ -389,7 +389,7 @@ impl Rng {
 }
 
 fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
-    for count in [&mut counts.dead, &mut counts.webhooks_failed, &mut counts.doubts, &mut counts.attempts] {
+    for count in [&mut counts.dead, &mut counts.webhooks_failed, &mut counts.in_doubt, &mut counts.attempts] {
         *count += rng.roll(3);
     }
     counts.solved += rng.roll(4);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
-const PROVIDER: &str = "[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
+const PROVIDER: &str = "[[provider]]\nname = \"m\"\ndialect = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
 const TENANT: &str = "[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n";
 const POOL: &str = "[pools.login]\nkind = \"turnstile\"\nsize = 5\nparams = { sitekey = \"0x4A\", pageurl = \"https://example.com/\" }\n";
 
@@ -203,7 +203,7 @@ fn an_address_in_use_is_a_note_because_the_daemon_may_have_it() {
 #[test]
 fn a_configuration_that_is_right_says_so_to_scripts() {
     let key = "0123456789abcdef0123456789abcdef";
-    let right = "public_url = \"http://q.example.org\"\n[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
+    let right = "public_url = \"http://q.example.org\"\n[[provider]]\nname = \"m\"\ndialect = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
     let report_of = |file: &str, env: &[(&str, &str)]| -> Value {
         report(&place_with(&format!("listen = \"127.0.0.1:0\"\n{file}"), env))
     };

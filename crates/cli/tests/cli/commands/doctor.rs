@@ -156,7 +156,7 @@ fn a_call_that_arrives_is_good_over_http_and_https() {
         format!("tls.cert_file={}", cert.display()),
         format!("tls.key_file={}", key.display()),
         format!("provider.main.ca_file={}", cert.display()),
-        "provider.main.profile=2captcha".into(),
+        "provider.main.dialect=2captcha".into(),
         "provider.main.url=http://127.0.0.1:1".into(),
         "provider.main.key_env=K".into(),
     ];

@@ -46,7 +46,7 @@ fn config_check_passes_on_what_init_writes() {
 #[test]
 fn without_a_public_url_the_file_and_the_command_say_what_that_costs() {
     let house = House::new();
-    let output = house.run(&["init", "--profile", "captchaai"]).exits(1);
+    let output = house.run(&["init", "--dialect", "captchaai"]).exits(1);
     let file = std::fs::read_to_string(house.path("quittance.toml")).unwrap();
     for text in [&output.err, &file.replace("\n# ", " ")] {
         assert!(text.contains("submitted again by default, and may be paid for twice"), "{text}");
@@ -71,7 +71,7 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
         ("--key-env", "a b", "key_env"),
     ] {
         let output =
-            house.run(&["init", "--config", "new.toml", "--profile", "2captcha", flag, bad]).exits(2);
+            house.run(&["init", "--config", "new.toml", "--dialect", "2captcha", flag, bad]).exits(2);
         assert!(
             output.err.contains(word) && output.err.contains("nothing was written"),
             "{flag}: {}",
@@ -88,7 +88,7 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
 #[test]
 fn init_runs_doctor_and_says_what_is_left_to_do() {
     let house = House::new();
-    let output = house.run(&["init", "--profile", "captchaai", "--allow", "*"]).exits(1);
+    let output = house.run(&["init", "--dialect", "captchaai", "--allow", "*"]).exits(1);
     assert!(output.out.contains("BAD") && output.out.contains("CAPTCHAAI_API_KEY"), "{}", output.out);
     assert!(output.out.contains("every site may be automated"), "{}", output.out);
     assert!(output.err.contains("Warning: `*` allows every site to be automated"), "{}", output.err);

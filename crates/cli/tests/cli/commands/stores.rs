@@ -113,7 +113,7 @@ fn a_store_that_is_being_filled_says_so_and_no_node_starts_on_it() {
     assert!(doctor.out.contains("it is being filled (from the old house)"), "{}", doctor.out);
     let node = [
         "store.url=embedded:new",
-        "provider.main.profile=2captcha",
+        "provider.main.dialect=2captcha",
         "provider.main.url=http://127.0.0.1:1",
         "provider.main.key_env=K",
     ];
@@ -194,7 +194,7 @@ fn the_password_of_a_store_is_in_no_output() {
         &["solve", "turnstile", "-p", "sitekey=0x4A", "-p", "pageurl=https://example.com/"],
     ];
     let provider =
-        ["provider.main.profile=2captcha", "provider.main.url=http://127.0.0.1:1", "provider.main.key_env=K"];
+        ["provider.main.dialect=2captcha", "provider.main.url=http://127.0.0.1:1", "provider.main.key_env=K"];
     let provider: Vec<&str> = provider.iter().flat_map(|set| ["--set", set]).collect();
     let tell = |args: &[&str], url: &str| {
         let args = [args, &provider[..]].concat();

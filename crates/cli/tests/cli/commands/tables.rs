@@ -4,7 +4,7 @@ use crate::commands::house::House;
 use quittance_lifecycle::Signal;
 use serde_json::{Value, json};
 
-const PROFILES: [&str; 5] = ["captchaai", "2captcha", "anticaptcha", "capsolver", "capmonster"];
+const DIALECTS: [&str; 5] = ["captchaai", "2captcha", "anticaptcha", "capsolver", "capmonster"];
 
 /// What a command prints, or its error.
 fn print(args: &[&str], overrides: &[&str]) -> Result<String, String> {
@@ -14,10 +14,10 @@ fn print(args: &[&str], overrides: &[&str]) -> Result<String, String> {
     if output.code == Some(0) { Ok(output.out) } else { Err(output.err) }
 }
 
-fn ask(code: Option<&str>, profile: Option<&str>, json: bool, overrides: &[&str]) -> String {
+fn ask(code: Option<&str>, dialect: Option<&str>, json: bool, overrides: &[&str]) -> String {
     let mut args = vec!["errors"];
     args.extend(code);
-    args.extend(profile.into_iter().flat_map(|profile| ["--profile", profile]));
+    args.extend(dialect.into_iter().flat_map(|dialect| ["--dialect", dialect]));
     args.extend(json.then_some("--json"));
     print(&args, overrides).unwrap()
 }
@@ -28,7 +28,7 @@ fn kinds(name: Option<&str>, json: bool, overrides: &[&str]) -> Result<String, S
 }
 
 const PROVIDER: [&str; 3] =
-    ["provider.main.profile=2captcha", "provider.main.url=https://example.com", "provider.main.key_env=K"];
+    ["provider.main.dialect=2captcha", "provider.main.url=https://example.com", "provider.main.key_env=K"];
 
 #[test]
 fn the_whole_table_has_every_class_and_every_code() {
@@ -36,11 +36,11 @@ fn the_whole_table_has_every_class_and_every_code() {
     for class in Signal::ALL {
         assert!(text.lines().any(|line| line.starts_with(class.name())), "{}", class.name());
     }
-    for profile in PROFILES {
-        let text = ask(None, Some(profile), false, &[]);
-        let table: Value = serde_json::from_str(&ask(None, Some(profile), true, &[])).unwrap();
+    for dialect in DIALECTS {
+        let text = ask(None, Some(dialect), false, &[]);
+        let table: Value = serde_json::from_str(&ask(None, Some(dialect), true, &[])).unwrap();
         let rows = table["codes"].as_array().unwrap();
-        assert!(rows.len() > 20 && text.contains(&format!("meaning at {profile}")));
+        assert!(rows.len() > 20 && text.contains(&format!("meaning at {dialect}")));
         for row in rows {
             for part in ["code", "meaning"] {
                 assert!(text.contains(row[part].as_str().unwrap()), "{row}");
@@ -63,7 +63,7 @@ fn limits_and_corrections_of_the_configuration_are_in_it() {
 
 #[test]
 fn the_same_code_means_what_its_provider_means_by_it() {
-    let at = |profile| ask(Some("ERROR_ZERO_BALANCE"), Some(profile), false, &[]);
+    let at = |dialect| ask(Some("ERROR_ZERO_BALANCE"), Some(dialect), false, &[]);
     assert!(at("2captcha").contains("no_funds") && at("captchaai").contains("busy"));
     assert!(!at("2captcha").contains("at most"), "what is never retried has no number: {}", at("2captcha"));
 }
@@ -84,7 +84,7 @@ fn a_code_of_another_dialect_names_that_dialect_and_how_to_ask_for_it() {
     for code in ["ERROR_INVALID_TASK_DATA", "ERROR_SERVICE_UNAVALIABLE"] {
         let page = ask(Some(code), None, false, &[]);
         assert!(!page.contains("did you mean"), "{page}");
-        let command = format!("it is a code of capsolver: see `quittance errors --profile capsolver {code}`");
+        let command = format!("it is a code of capsolver: see `quittance errors --dialect capsolver {code}`");
         assert!(page.contains(&command), "{page}");
     }
 }
@@ -116,7 +116,7 @@ fn a_pending_task_and_a_code_of_no_table_are_explained_too() {
 fn a_code_is_explained_in_the_words_of_its_own_dialect() {
     let capsolver = [
         "provider.main.protocol=json",
-        "provider.main.profile=capsolver",
+        "provider.main.dialect=capsolver",
         "provider.main.url=https://example.com",
         "provider.main.key_env=K",
     ];
@@ -130,7 +130,7 @@ fn what_the_gateway_means_by_a_code_comes_first() {
     for (code, words) in [
         ("ERROR_PAGEURL", "targets.allow"),
         ("ERROR_TOKEN_EXPIRED", "came too late"),
-        ("ERROR_IP_ADDRES", "callbacks_out.allow"),
+        ("ERROR_IP_ADDRES", "webhooks.allow"),
         ("ERROR_IP_NOT_ALLOWED", "listener.hosts"),
         ("ERROR_NO_SLOT_AVAILABLE", "disk is full"),
     ] {
@@ -138,16 +138,16 @@ fn what_the_gateway_means_by_a_code_comes_first() {
         let (own, theirs) = (page.find("from Quittance itself"), page.find("from the provider"));
         assert!(own.is_some() && own < theirs && page.contains(words), "{page}");
     }
-    for profile in PROFILES {
+    for dialect in DIALECTS {
         for code in [
             "ERROR_NO_SLOT_AVAILABLE",
             "ERROR_ZERO_BALANCE",
             "ERROR_CAPTCHA_UNSOLVABLE",
             "ERROR_TOKEN_EXPIRED",
         ] {
-            let page = ask(Some(code), Some(profile), false, &[]);
+            let page = ask(Some(code), Some(dialect), false, &[]);
             let (own, theirs) = (page.find("from Quittance itself"), page.find("from the provider"));
-            assert!(own.is_some() && own < theirs && page.contains(profile), "{profile}: {page}");
+            assert!(own.is_some() && own < theirs && page.contains(dialect), "{dialect}: {page}");
         }
     }
     let object: Value = serde_json::from_str(&ask(Some("ERROR_PAGEURL"), None, true, &[])).unwrap();

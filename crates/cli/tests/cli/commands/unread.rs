@@ -45,7 +45,7 @@ impl House {
     fn dead(&self, args: &[&str]) -> CommandOutput {
         let settings = [
             "store.url=embedded:store",
-            "provider.main.profile=2captcha",
+            "provider.main.dialect=2captcha",
             "provider.main.url=http://127.0.0.1:1",
             "provider.main.key_env=K",
         ];

@@ -97,7 +97,7 @@ impl House {
         let folder = tempfile::tempdir().unwrap();
         let config = format!(
             "listen = \"127.0.0.1:0\"\n[timing]\nfirst_poll = \"50ms\"\npoll_interval = \"50ms\"\n[[provider]]\nname = \
-             \"main\"\nprofile = \"2captcha\"\nurl = {}\nkey_env = \"PROVIDER_KEY\"\n",
+             \"main\"\ndialect = \"2captcha\"\nurl = {}\nkey_env = \"PROVIDER_KEY\"\n",
             started["url"]
         );
         std::fs::write(folder.path().join("quittance.toml"), config).unwrap();

@@ -17,7 +17,7 @@ fn no_secret_is_in_the_log_at_any_level() {
         let hooked =
             ["--set", "tenant.team-a.webhook_secret_env=HOOK", "--set", "public_url=http://127.0.0.1:9/base"];
         // The provider cannot call us there, so it is asked for soon.
-        let allowed = ["--set", "callbacks_out.allow=127.0.0.1", "--set", "timing.callback_wait=50ms"];
+        let allowed = ["--set", "webhooks.allow=127.0.0.1", "--set", "timing.callback_wait=50ms"];
         let daemon = house.serve_with(&[&args[..], &hooked, &allowed].concat(), &[("HOOK", &hook)]);
         let order = format!(
             "/in.php?key={key}&method=userrecaptcha&googlekey=6Le-site&pageurl=https://example.com/&pingback=http%3A%2F%2F127.0.0.1%3A9%2Fpr1v4te\

@@ -51,7 +51,7 @@ fn a_file_that_is_not_toml_or_missing_is_reported_with_its_place() {
 #[test]
 fn a_secret_in_the_file_is_refused_and_not_repeated() {
     let config = format!(
-        "[[provider]]\nname = \"main\"\nprofile = \"2captcha\"\nurl = \"http://127.0.0.1:9\"\nkey = \"{KEY}\"\n"
+        "[[provider]]\nname = \"main\"\ndialect = \"2captcha\"\nurl = \"http://127.0.0.1:9\"\nkey = \"{KEY}\"\n"
     );
     let ran = Sandbox::with_config(&config).solve("a", &[]);
     ran.must_fail(4, &["key_env", "key_file", "quittance.toml:5"]);
@@ -81,7 +81,7 @@ fn a_missing_or_empty_key_says_which_variable_or_file_to_fill() {
     // A key file works, and one that is not there is named.
     let by_file = |path: &str| {
         let config = format!(
-            "[[provider]]\nname = \"main\"\nprofile = \"2captcha\"\nurl = \"{}\"\nkey_file = \"{path}\"\n\
+            "[[provider]]\nname = \"main\"\ndialect = \"2captcha\"\nurl = \"{}\"\nkey_file = \"{path}\"\n\
              [timing]\nfirst_poll = \"100ms\"\npoll_interval = \"100ms\"\n\
              [kinds.recaptcha_v2]\np50 = \"100ms\"\np95 = \"200ms\"\np99 = \"300ms\"\n",
             sim.url

@@ -64,7 +64,7 @@ fn rates_and_scripts_come_from_files_and_what_makes_no_sense_is_refused() {
     let impossible = file("impossible.json", r#"[{"on":"in.php","do":{"dance":{}}}]"#);
     run(quittance(["mock", "--script", &impossible])).must_fail(2, &["impossible.json", "dance"]);
     for flags in
-        [["--key", "short"], ["--speed", "0"], ["--profile", "unknown"], ["--faults", "no-such-file"]]
+        [["--key", "short"], ["--speed", "0"], ["--dialect", "unknown"], ["--faults", "no-such-file"]]
     {
         run(quittance(["mock"].into_iter().chain(flags))).must_fail(2, &[flags[1]]);
     }

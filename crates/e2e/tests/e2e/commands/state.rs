@@ -14,12 +14,12 @@ fn the_fault_table_says_what_each_code_means_at_whom() {
     {
         assert!(table.must_succeed().out.contains(word), "{word}: {}", table.out);
     }
-    let class = |profile: &str| {
-        let ran = run(quittance(["errors", "ERROR_ZERO_BALANCE", "--profile", profile, "--json"]));
+    let class = |dialect: &str| {
+        let ran = run(quittance(["errors", "ERROR_ZERO_BALANCE", "--dialect", dialect, "--json"]));
         ran.must_succeed().json()["class"].clone()
     };
     assert_eq!((class("2captcha"), class("captchaai")), (json!("no_funds"), json!("busy")));
-    run(quittance(["errors", "--profile", "unknown"])).must_fail(2, &["2captcha", "captchaai"]);
+    run(quittance(["errors", "--dialect", "unknown"])).must_fail(2, &["2captcha", "captchaai"]);
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn findings(sandbox: &Sandbox, code: i32) -> Vec<(String, String, String)> {
 
 #[test]
 fn the_doctor_finds_a_good_house_good_and_pays_nothing() {
-    for profile in ["2captcha", "captchaai"] {
-        let sim = Sim::start_with(profile, &[]);
+    for dialect in ["2captcha", "captchaai"] {
+        let sim = Sim::start_with(dialect, &[]);
         let sandbox = Sandbox::of(&sim);
         sandbox.run_lines(&[]).must_succeed();
         let all = findings(&sandbox, 0);

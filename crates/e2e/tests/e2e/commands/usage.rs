@@ -18,8 +18,8 @@ fn a_calm_day(sim: &Sim) -> Sandbox {
 
 #[test]
 fn the_usage_of_a_calm_day_is_the_ledger_to_the_cent_with_and_without_known_prices() {
-    for profile in ["2captcha", "captchaai"] {
-        let sim = Sim::start_with(profile, &[]);
+    for dialect in ["2captcha", "captchaai"] {
+        let sim = Sim::start_with(dialect, &[]);
         let sandbox = a_calm_day(&sim);
         usage_equals_ledger_to_the_cent(&sandbox, &sim);
         let report = sandbox.run(&["usage", "--json"]).json();
@@ -34,7 +34,7 @@ fn the_report_is_a_table_bars_or_values_and_says_if_there_is_nothing() {
     let sandbox = a_calm_day(&Sim::start());
     let table = sandbox.run(&["usage", "7d", "--by", "site,kind"]);
     table.must_succeed();
-    for words in ["SITE", "FROM DOUBT", "one.example.com", "recaptcha_v2", "total", "0.00598"] {
+    for words in ["SITE", "SETTLED", "one.example.com", "recaptcha_v2", "total", "0.00598"] {
         assert!(table.out.contains(words), "{words}: {}", table.out);
     }
     let csv = sandbox.run(&["usage", "--by", "tenant", "--csv"]);

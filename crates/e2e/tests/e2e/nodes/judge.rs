@@ -32,8 +32,8 @@ impl LoadVerdict {
             self.record.slowest,
             self.bought,
             self.taken,
-            self.ended.book("doubts"),
-            self.ended.book("recovered_from_doubt"),
+            self.ended.book("in_doubt"),
+            self.ended.book("in_doubt_settled"),
             self.ended.book("possible_doubles"),
         )
     }

@@ -24,7 +24,7 @@ fn a_rolling_restart_is_not_noticed_by_any_caller(which: ServerKind) {
     tell!("rolling on {which:?}: {}", verdict.summary());
     assert!(verdict.record.ends.is_empty(), "{:?}", verdict.record.ends);
     assert_eq!(
-        (verdict.taken, verdict.ended.book("doubts")),
+        (verdict.taken, verdict.ended.book("in_doubt")),
         (verdict.bought, 0),
         "an orderly end leaves no doubt"
     );

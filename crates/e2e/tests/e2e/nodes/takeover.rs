@@ -18,7 +18,7 @@ fn sandbox(server: &StoreServer, sim: &Sim) -> Sandbox {
     let (store, provider, port) = (server.url(), &sim.url, free_port());
     let config = format!(
         "listen = \"127.0.0.1:{port}\"\n[store]\nurl = \"{store}\"\n\
-         [[provider]]\nname = \"main\"\nprofile = \"2captcha\"\nurl = \"{provider}\"\nkey_env = \"{KEY_VARIABLE}\"\n"
+         [[provider]]\nname = \"main\"\ndialect = \"2captcha\"\nurl = \"{provider}\"\nkey_env = \"{KEY_VARIABLE}\"\n"
     );
     let mut sandbox = Sandbox::with_config(&config);
     // No callback comes there; it is how a node knows its own address.

@@ -18,7 +18,7 @@ fn a_reply_that_is_lost_after_the_task_was_taken_is_settled_by_the_callback_and_
     let ended = engine.finish();
     let ledger = sim.ledger();
     assert_eq!((ledger.accepted(), ledger.requests("in.php")), (1, 1));
-    assert_eq!((ended.book("paid"), ended.book("doubts"), ended.book("recovered_from_doubt")), (1, 1, 1));
+    assert_eq!((ended.book("paid"), ended.book("in_doubt"), ended.book("in_doubt_settled")), (1, 1, 1));
     assert_eq!(ended.book("possible_doubles"), 0);
 }
 
@@ -118,15 +118,15 @@ fn forged_and_unknown_callbacks_change_nothing() {
 
 #[test]
 fn a_callback_by_post_and_one_by_get_are_both_taken() {
-    for profile in ["2captcha", "captchaai"] {
-        let sim = Sim::start_with(profile, &[]);
+    for dialect in ["2captcha", "captchaai"] {
+        let sim = Sim::start_with(dialect, &[]);
         // No poll would find it.
         sim.script(&json!([{ "on": "res.php", "do": { "code": "CAPCHA_NOT_READY" } }]));
         let mut engine = Sandbox::of(&sim).engine();
-        answer(&mut engine, &sim, profile);
+        answer(&mut engine, &sim, dialect);
         until_ledger(&sim, "the callback is acknowledged", |ledger| ledger.total("pingbacks_acked") == 1);
-        assert_eq!(engine.finish().code, Some(0), "{profile}");
-        assert_eq!(sim.ledger().accepted(), 1, "{profile}");
+        assert_eq!(engine.finish().code, Some(0), "{dialect}");
+        assert_eq!(sim.ledger().accepted(), 1, "{dialect}");
     }
 }
 
@@ -143,13 +143,13 @@ fn a_callback_that_comes_twice_settles_once() {
 
 #[test]
 fn callbacks_that_are_lost_are_made_up_for_by_a_poll() {
-    for profile in ["2captcha", "captchaai"] {
-        let sim = Sim::start_with(profile, &[]);
+    for dialect in ["2captcha", "captchaai"] {
+        let sim = Sim::start_with(dialect, &[]);
         sim.script(&json!([{ "on": "pingback", "do": { "lost": {} } }]));
         let mut engine = Sandbox::of(&sim).engine();
         answer(&mut engine, &sim, "no-callback");
         let ended = engine.finish();
-        assert_eq!((sim.ledger().accepted(), ended.book("recovered_by_poll")), (1, 1), "{profile}");
+        assert_eq!((sim.ledger().accepted(), ended.book("recovered_by_poll")), (1, 1), "{dialect}");
     }
 }
 

@@ -86,7 +86,7 @@ fn what_a_crash_left_behind_is_resumed_without_a_new_request() {
     let ended = sandbox.engine().finish();
     assert_eq!(ended.book("solved"), 10, "{ended:?}");
     let (paid, taken) = (ended.book("paid"), sim.ledger().accepted());
-    let doubts = ended.book("doubts") - ended.book("recovered_from_doubt");
+    let doubts = ended.book("in_doubt") - ended.book("in_doubt_settled");
     assert!(paid <= taken && taken <= paid + doubts, "{taken} taken: {ended:?}");
 }
 
@@ -105,7 +105,7 @@ fn without_a_callback_address_a_doubt_is_submitted_again_and_stands_in_the_usage
 fn an_operator_may_choose_a_dead_letter_instead_of_paying_twice() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }]));
-    let sandbox = Sandbox::polling(&sim).set("retry.unsettled_doubt=dead_letter");
+    let sandbox = Sandbox::polling(&sim).set("retry.when_in_doubt=dead_letter");
     sandbox.solve("dead", &[]).must_fail(1, &["dead letter"]);
     assert_eq!((sim.ledger().accepted(), sandbox.dead_letters().len()), (1, 1));
     sandbox.solve("dead", &[]).must_fail(1, &["replay or drop"]);

@@ -98,13 +98,13 @@ fn a_retry_holds_up_no_other_order() {
 #[test]
 fn a_busy_provider_is_tried_again_until_it_takes_the_task() {
     // One slot, or one thread, for ten orders; captchaai says ERROR_ZERO_BALANCE for that.
-    for (profile, limit) in [("2captcha", ["--queue", "1"]), ("captchaai", ["--threads", "1"])] {
-        let sim = Sim::start_with(profile, &limit);
+    for (dialect, limit) in [("2captcha", ["--queue", "1"]), ("captchaai", ["--threads", "1"])] {
+        let sim = Sim::start_with(dialect, &limit);
         let sandbox = Sandbox::of(&sim).set("retry.limits.busy=100");
         let mut engine = sandbox.engine();
         (0..10).for_each(|id| engine.say(&line(id, &format!("busy-{id}"))));
         let ended = engine.finish();
-        assert_eq!((ended.count("answered"), sim.ledger().accepted()), (10, 10), "{profile}: {ended:?}");
+        assert_eq!((ended.count("answered"), sim.ledger().accepted()), (10, 10), "{dialect}: {ended:?}");
     }
 }
 

@@ -11,7 +11,7 @@ use quittance_gateway::{
     CALLBACK_PATH, CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants,
     WebhookSettings, Webhooks, webhook_text,
 };
-use quittance_lifecycle::{Key, Timestamp, UnsettledDoubt};
+use quittance_lifecycle::{Key, Timestamp, WhenInDoubt};
 use quittance_ports::{
     Clock, Leases, Membership, MemoryLeases, MemoryMembership, MemorySpill, MemoryWebhooks, NodeStats,
     NodeStatus, Provider, Store,
@@ -146,7 +146,7 @@ impl Fixture {
         let mut settings = Settings::new(1, quittance_protocol::kinds::kind);
         let callback = || CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]);
         settings.callback = has_callbacks.then(callback);
-        settings.policy.unsettled_doubt = UnsettledDoubt::DeadLetter;
+        settings.policy.when_in_doubt = WhenInDoubt::DeadLetter;
         settings.on_commit = Some(commit_feed.on_commit());
         settings.meaning = Some(Arc::new(|kind, params| {
             let meant = quittance_protocol::json::meaning(kind, params, &quittance_protocol::kinds::kind)?;

@@ -69,14 +69,14 @@ fn is_truth(outcome_of: &[PollOutcome], truth: &[&str]) {
 
 #[tokio::test]
 async fn one_task_is_polled_with_its_price_where_there_is_one() {
-    for (profile, action, body, cost) in [
+    for (dialect, action, body, cost) in [
         (ClassicDialect::TwoCaptcha, "get2", r#"{"status":1,"request":"a|b","price":"0.00299"}"#, Some(2990)),
         (ClassicDialect::TwoCaptcha, "get2", "OK|a|b|0.00299", Some(2990)),
         (ClassicDialect::CaptchaAi, "get", r#"{"status":1,"request":"a|b"}"#, None),
         (ClassicDialect::CaptchaAi, "get", "OK|a|b", None),
     ] {
         let server = ClassicServer::answering(move |_| ok(body));
-        let outcome_of = provider(profile, &server.url()).poll(&tasks(1)).await;
+        let outcome_of = provider(dialect, &server.url()).poll(&tasks(1)).await;
         assert_eq!(outcome_of, [("1".to_owned(), answered("a|b", cost))], "{body}");
         let request = &server.received()[0];
         assert_eq!((request.text("action"), request.text("id"), request.text("json")), (action, "1", "1"));

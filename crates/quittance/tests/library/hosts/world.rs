@@ -52,9 +52,9 @@ impl HostsWorld {
         let tap = WireTap::default();
         let url = format!("http://{}", tap.clone().listen(mock.address()).await);
         let provider: Arc<dyn quittance_ports::Provider> = match provider {
-            HostsProvider::Classic(profile) => {
+            HostsProvider::Classic(dialect) => {
                 let settings = ProviderSettings::new("mock", url, ApiKey::new(DEMO_KEY));
-                Arc::new(ClassicProvider::new(profile, settings).unwrap())
+                Arc::new(ClassicProvider::new(dialect, settings).unwrap())
             }
             HostsProvider::Json(dialect) => {
                 let url = format!("{url}/{}", named(dialect));
@@ -71,7 +71,7 @@ impl HostsWorld {
             policy.poll_interval = Duration::from_millis(50);
             policy.backoff.base = Duration::from_millis(20);
             policy.backoff.cap = Duration::from_millis(100);
-            settings.sweep_span = Duration::from_millis(100);
+            settings.sweep_interval = Duration::from_millis(100);
             let rule = TenantRule { targets: None, kinds: None };
             settings.tenants.extend(tenants.iter().map(|name| ((*name).to_owned(), rule.clone())));
             hole.plant(settings);

@@ -107,7 +107,7 @@ impl Any {
             at: self.moment(),
             dead: self.wide(),
             attempts: self.wide(),
-            doubts: self.wide(),
+            in_doubt: self.wide(),
             webhooks_failed: self.wide(),
             solved: self.wide(),
             recovered_by_poll: self.wide(),

@@ -92,7 +92,7 @@ pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
         at: at(30),
         dead: 1,
         attempts: 2,
-        doubts: 3,
+        in_doubt: 3,
         webhooks_failed: 4,
         solved: 5,
         recovered_by_poll: 6,

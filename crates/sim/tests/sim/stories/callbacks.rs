@@ -169,7 +169,7 @@ fn a_callback_before_the_reply_to_the_submit_settles_the_order_and_is_paid_once(
     assert_eq!(world.provider.submits("quick").len(), 1);
     assert!(world.provider.polls().is_empty(), "the reply that came after wakes nothing");
     let usage = world.usage();
-    assert_eq!((usage.paid, usage.solved, usage.doubts, usage.cost_micros), (1, 1, 0, 2_990));
+    assert_eq!((usage.paid, usage.solved, usage.in_doubt, usage.cost_micros), (1, 1, 0, 2_990));
 }
 
 /// Promise: a repeated callback changes nothing, whatever its content.

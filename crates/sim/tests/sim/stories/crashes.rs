@@ -25,7 +25,7 @@ fn a_crash_while_solving_goes_on_asking_for_the_same_task() {
     assert!(world.provider.polls().iter().all(|(_, tasks)| *tasks == ["task-1"]));
     assert_eq!(other.reads(key).attempts.len(), 1);
     let usage = world.usage();
-    assert_eq!((usage.attempts, usage.paid, usage.doubts), (1, 1, 0));
+    assert_eq!((usage.attempts, usage.paid, usage.in_doubt), (1, 1, 0));
 }
 
 /// Promise: an accepted order is carried out, even if its node died before the first submit.
@@ -116,7 +116,7 @@ fn a_graceful_stop_waits_for_the_submit_under_way_and_loses_nothing() {
     );
     assert_eq!(world.provider.submits("later").len(), 1, "what it had accepted is carried out");
     assert!(queued.is_placed());
-    assert_eq!(world.usage().doubts, 0);
+    assert_eq!(world.usage().in_doubt, 0);
 }
 
 /// Promise: a graceful stop also writes the counters of the last second.

@@ -6,7 +6,7 @@ use crate::stories::world::{
     StoryCaller, StoryNode, StoryWorld, turnstile, world, world_with, world_with_callbacks,
 };
 use quittance_engine::{ApplyOutcome, Outcome};
-use quittance_lifecycle::{CallbackResult, DeadCause, Key, Origin, Phase, Policy, Refusal, UnsettledDoubt};
+use quittance_lifecycle::{CallbackResult, DeadCause, Key, Origin, Phase, Policy, Refusal, WhenInDoubt};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn a_crash_while_submitting_is_a_doubt_that_the_callback_settles() {
     assert_eq!((caller.token().as_deref(), caller.answered_at()), (Some("gold"), Some(60_000)));
     assert_eq!(world.provider.submits("site").len(), 1);
     let usage = world.usage();
-    assert_eq!((usage.doubts, usage.recovered_from_doubt, usage.possible_doubles), (1, 1, 0));
+    assert_eq!((usage.in_doubt, usage.in_doubt_settled, usage.possible_doubles), (1, 1, 0));
     assert_eq!((usage.attempts, usage.paid), (1, 1));
 }
 
@@ -59,7 +59,7 @@ fn a_doubt_that_stays_silent_is_submitted_again_after_the_wait_and_counted_once(
     assert_eq!(caller.token().as_deref(), Some("token-2"));
     assert_eq!(node.reads(key).possible_doubles, 1);
     let usage = world.usage();
-    assert_eq!((usage.doubts, usage.possible_doubles, usage.attempts, usage.paid), (1, 1, 2, 1));
+    assert_eq!((usage.in_doubt, usage.possible_doubles, usage.attempts, usage.paid), (1, 1, 2, 1));
 }
 
 /// Promise: without callbacks, too, the attempt is in doubt first, and the usual pause comes before the second
@@ -78,7 +78,7 @@ fn without_callbacks_a_lost_reply_is_submitted_again_after_a_pause_and_counted()
     assert!((21_000..=22_100).contains(&second), "{second}");
     assert_eq!(caller.token().as_deref(), Some("token-2"));
     let usage = world.usage();
-    assert_eq!((usage.doubts, usage.possible_doubles), (1, 1));
+    assert_eq!((usage.in_doubt, usage.possible_doubles), (1, 1));
 }
 
 /// Trap: a retry counter that begins at zero again, for attempts in doubt. There are never more than four submits.
@@ -93,7 +93,7 @@ fn a_provider_that_never_replies_is_tried_four_times() {
     assert_eq!(attempts, [1, 2, 3, 4]);
     assert!(matches!(caller.last_outcome(), Some(Outcome::Dead(DeadCause::DoubtsSpent(_)))));
     let usage = world.usage();
-    assert_eq!((usage.attempts, usage.doubts, usage.possible_doubles, usage.dead), (4, 4, 3, 1));
+    assert_eq!((usage.attempts, usage.in_doubt, usage.possible_doubles, usage.dead), (4, 4, 3, 1));
 }
 
 fn died_in_doubt(world: &StoryWorld) -> (StoryCaller, StoryNode) {
@@ -106,7 +106,7 @@ fn died_in_doubt(world: &StoryWorld) -> (StoryCaller, StoryNode) {
 }
 
 fn world_without_second_tries() -> StoryWorld {
-    world_with(Policy { unsettled_doubt: UnsettledDoubt::DeadLetter, ..Policy::DEFAULT }, 1)
+    world_with(Policy { when_in_doubt: WhenInDoubt::DeadLetter, ..Policy::DEFAULT }, 1)
 }
 
 /// Promise: if no callback can come and the operator chose so, an attempt in doubt makes a dead letter. A placement

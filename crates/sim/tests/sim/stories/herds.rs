@@ -132,7 +132,7 @@ fn a_lost_reply_to_the_commit_of_the_intent_is_recognised_as_our_own() {
     assert!(world.provider.submitted_at("site")[0] <= 200);
     assert_eq!(caller.token().as_deref(), Some("token-1"));
     let usage = world.usage();
-    assert_eq!((usage.attempts, usage.doubts, usage.possible_doubles, usage.paid), (1, 0, 0, 1));
+    assert_eq!((usage.attempts, usage.in_doubt, usage.possible_doubles, usage.paid), (1, 0, 0, 1));
 }
 
 /// Promise: paid once. The store wrote the order and its reply was lost. The caller learns that the order exists, and

@@ -33,7 +33,7 @@ fn a_late_answer_settles_an_order_that_is_still_open() {
     world.settle();
     assert_eq!(caller.token().as_deref(), Some("first"));
     let usage = world.usage();
-    assert_eq!((usage.late, usage.solved, usage.recovered_from_doubt, usage.possible_doubles), (1, 1, 1, 1));
+    assert_eq!((usage.late, usage.solved, usage.in_doubt_settled, usage.possible_doubles), (1, 1, 1, 1));
 }
 
 /// Promise: an answer that no caller needs any more goes to the stock of its target, and an exclusive order gets it.

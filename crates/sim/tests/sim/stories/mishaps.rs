@@ -84,7 +84,7 @@ fn a_panicking_submit_is_a_doubt_of_its_own_order_only() {
     world.after(60);
     assert!(unlucky.token().is_some());
     let usage = world.usage();
-    assert_eq!((usage.doubts, usage.possible_doubles), (1, 1));
+    assert_eq!((usage.in_doubt, usage.possible_doubles), (1, 1));
 }
 
 /// Trap: one malformed reply. Its parts have ids that were not polled, or one id twice.
@@ -162,7 +162,7 @@ fn a_submit_that_hangs_for_ever_becomes_a_doubt_after_thirty_seconds() {
     world.after(2);
     assert!(matches!(node.reads(caller.key()).phase, Phase::InDoubt { .. }));
     assert_eq!(world.provider.submits("stuck").len(), 1);
-    assert_eq!(world.usage().doubts, 1);
+    assert_eq!(world.usage().in_doubt, 1);
 }
 
 /// Promise: everything has a limit, and the worker does not spin at it. With one submit at a time and space for two

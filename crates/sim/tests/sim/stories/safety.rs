@@ -224,7 +224,7 @@ fn the_reply_to_a_submit_is_spilled_too_while_the_store_is_away() {
         matches!(&other.reads(key).phase, Phase::Solved { answer, .. } if answer.payload.text == "token-1")
     );
     assert_eq!(world.provider.taken(), 1);
-    assert_eq!(world.usage().doubts, 0);
+    assert_eq!(world.usage().in_doubt, 0);
 }
 
 /// Promise: a rejection that came while the store was away still counts, and is not polled again.
