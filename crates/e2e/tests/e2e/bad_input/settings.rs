@@ -44,7 +44,7 @@ fn a_file_that_is_not_toml_or_missing_is_reported_with_its_place() {
     run(quittance(["doctor", "--config", "no-such-file.toml"]))
         .must_fail(4, &["no-such-file.toml", "--config"]);
     let empty = Sandbox::with_config("");
-    empty.solve("a", &[]).must_fail(4, &["[[provider]]", "quittance demo"]);
+    empty.solve("a", &[]).must_fail(4, &["there is no provider", "quittance init", "--mock"]);
     assert!(!empty.path("quittance-data").exists());
 }
 
