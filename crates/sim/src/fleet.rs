@@ -14,12 +14,17 @@ use quittance_ports::{
     Clock, Membership, MemoryMembership, MemorySpill, MemoryStore, MemoryWebhooks, NodeStatus, Provider,
     Spill, Store,
 };
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often a node sends a heartbeat, as in production.
 const SIGN_IN: u64 = 2_000;
+
+/// How long a load balancer may send callbacks to a node that does not answer. The promises about freshness hold within
+/// this limit.
+const STILL_ROUTED: u64 = 60_000;
 
 /// The most by which a clock is wrong. The promises about freshness hold within this limit.
 pub(crate) const SKEW_MAX: i64 = 2_500;
@@ -83,6 +88,8 @@ pub(crate) struct Fleet {
     nodes: Mutex<Vec<SimNode>>,
     rng: Mutex<Rng>,
     last_group: Mutex<Group>,
+    /// Since when nodes are frozen.
+    frozen: Mutex<BTreeMap<Group, u64>>,
 }
 
 impl Fleet {
@@ -113,6 +120,7 @@ impl Fleet {
             nodes: Mutex::new(nodes),
             rng: Mutex::new(rng),
             last_group: Mutex::new(0),
+            frozen: Mutex::default(),
         });
         *locked(&service.fleet) = Some(Arc::clone(&fleet));
         fleet
@@ -236,6 +244,15 @@ impl Fleet {
         locked(&self.nodes).iter().filter_map(|node| node.up.clone()).collect()
     }
 
+    /// A running node, chosen as a load balancer does that gives up a node that has been silent for a while.
+    fn pick_for_callback(&self) -> Option<(Arc<Engine>, Group)> {
+        let now = self.executor.now();
+        let is_given_up =
+            |group: &Group| locked(&self.frozen).get(group).is_some_and(|since| *since + STILL_ROUTED < now);
+        let up: Vec<_> = self.up().into_iter().filter(|(_, group)| !is_given_up(group)).collect();
+        (!up.is_empty()).then(|| up[locked(&self.rng).index(up.len())].clone())
+    }
+
     /// Sends a callback to a node. The slot is filled with the node once the callback may be acknowledged. The call
     /// began `open_for` ago.
     pub(crate) fn call_back(
@@ -245,12 +262,20 @@ impl Fleet {
         word: CallbackResult,
         open_for: Duration,
     ) -> Option<(ReplySlot<bool>, Group)> {
-        let (engine, group) = self.pick()?;
+        let (engine, group) = self.pick_for_callback()?;
         let slot = ReplySlot::default();
         let (ack, segment, early) = (slot.clone(), segment.to_owned(), self.parts.acks_early);
         let executor = self.executor.clone();
-        let open_for = if self.parts.callbacks_count_from_their_end { Duration::ZERO } else { open_for };
+        let from_its_end = self.parts.callbacks_count_from_their_end;
+        let sent_at = executor.now();
         self.executor.spawn(group, async move {
+            // A connection that the node had accepted before it was frozen stays open meanwhile. Others are accepted
+            // when the node runs again.
+            let open_for = if from_its_end || open_for.is_zero() {
+                Duration::ZERO
+            } else {
+                open_for + Duration::from_millis(executor.now() - sent_at)
+            };
             if early {
                 ack.fill(true);
                 executor.sleep(200).await;
@@ -274,6 +299,7 @@ impl Fleet {
         let (_, group) = self.pick()?;
         let now = self.executor.now();
         self.executor.freeze(group);
+        locked(&self.frozen).entry(group).or_insert(now);
         locked(&self.truth).faults.push((group, SimFault::Frozen, now));
         self.executor.note(|| format!("node {group} is frozen"));
         Some(group)
@@ -281,6 +307,7 @@ impl Fleet {
 
     pub(crate) fn thaw(&self, group: Group) {
         self.executor.thaw(group);
+        locked(&self.frozen).remove(&group);
         self.executor.note(|| format!("node {group} thaws"));
     }
 

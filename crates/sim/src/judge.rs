@@ -134,15 +134,16 @@ impl Court<'_> {
         order.is_some_and(|order| self.orders.contains_key(&order.key.surplus(order.born, task.attempt)))
     }
 
-    /// Whether the order of this task was cancelled, and an exclusive order may have taken the answer from
-    /// the stock.
+    /// Whether the order of this task was cancelled, and another order may have taken the answer from the stock: an
+    /// exclusive or keyed one, or one with another minimum life.
     fn went_to_another(&self, task: &Task, before: u64) -> bool {
         let is_cancelled = self.truth.cancelled.iter().any(|(who, at)| *who == task.who && *at <= before);
         let could_take = |visit: &Visit| {
-            let is_exclusive = visit.who.starts_with("exclusive") || visit.who.starts_with("keyed");
+            let is_another =
+                visit.who != task.who || visit.who.starts_with("exclusive") || visit.who.starts_with("keyed");
             // A caller that waited already when this task was bought may get its answer, too.
             let still_wanted = visit.result_at.as_ref().is_none_or(|(at, _)| *at > task.accepted_at);
-            is_exclusive
+            is_another
                 && visit.request_spec.identity() == task.identity
                 && visit.begun_at < before
                 && still_wanted

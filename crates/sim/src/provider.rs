@@ -28,6 +28,8 @@ const SLOW_CALL: u64 = 19_000;
 pub(crate) const TASK_ENDED: &str = "endTime";
 /// The provider's pauses before it repeats a callback.
 const REPEATS: [u64; 5] = [5_000, 15_000, 40_000, 60_000, 0];
+/// How long connecting may take, as in production. A request is not sent on a connection that took longer.
+const CONNECT_WAIT: u64 = 10_000;
 /// How long our side of a connection waits for a reply.
 const WIRE_WAIT: u64 = 20_000;
 
@@ -321,7 +323,11 @@ impl Provider for ProviderLink {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let service = &self.service;
         let executor = service.executor.clone();
+        let begun_at = executor.now();
         executor.sleep(service.between(1, 50)).await;
+        if executor.now() > begun_at + CONNECT_WAIT {
+            return SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "connecting took too long"));
+        }
         if service.strikes(|t| t.submit_unreachable) || service.weather.is_provider_down(executor.now()) {
             return SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "connection refused"));
         }

@@ -46,6 +46,16 @@ impl Connector {
     /// Opens a connection. An error is a short reason for people; no request was sent.
     pub(crate) async fn connect(&self) -> Result<OpenConnection, String> {
         let deadline = Instant::now() + self.time_limit;
+        let connection = self.open(deadline).await?;
+        // A node that was frozen in between must not send what other nodes hold to be in doubt by now. The timeouts
+        // do not notice that: they look at the connection first, and at the clock only if it is not open yet.
+        if Instant::now() > deadline {
+            return Err("cannot connect: no answer in time".to_owned());
+        }
+        Ok(connection)
+    }
+
+    async fn open(&self, deadline: Instant) -> Result<OpenConnection, String> {
         let socket = self.socket(deadline).await?;
         // One small request and its answer: waiting for more to send would only cost time.
         socket.set_nodelay(true).map_err(|why| reason("cannot connect", &why))?;

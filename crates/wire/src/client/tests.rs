@@ -6,6 +6,7 @@ use crate::connect::{ByteStream, OpenConnection};
 use crate::meter::{Meter, MeteredLayer, MeteredSocket, Probe};
 use crate::pool::HttpConnection;
 use bytes::Bytes;
+use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -125,6 +126,23 @@ async fn a_used_connection_that_took_no_byte_is_replaced_and_one_that_took_any_i
         assert_eq!(done.is_ok(), answers, "{done:?}");
         assert!(answers || matches!(done, Err(WireError::WhoKnows(_))));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_frozen_while_it_connected_sends_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(listener.local_addr().unwrap().port());
+    let mut post =
+        std::pin::pin!(client.post("in.php", &[], "text/plain", Bytes::new(), Duration::from_secs(5)));
+    // The call is not polled while the time goes on, as in a frozen process.
+    let first = std::future::poll_fn(|context| Poll::Ready(post.as_mut().poll(context).is_pending())).await;
+    assert!(first, "it is still connecting");
+    let mut stream = listener.accept().await.unwrap().0;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let outcome = post.await;
+    assert!(matches!(outcome, Err(WireError::NeverSent(_))), "{outcome:?}");
+    let sent = tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1000]).await.unwrap();
+    assert_eq!(sent, 0, "the connection is closed without a byte");
 }
 
 #[test]
