@@ -123,7 +123,7 @@ export async function several(action, letters) {
 
 /** The estimated result. Each response covers a limited number of dead letters, so the results are added up. */
 async function dryRun(action, filter, signal) {
-  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, not_allowed: 0, cost_micros: 0, spent_micros: 0, spent_unpriced: 0, unreadable: 0, by_cause: {} };
+  const sum = { dead_letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, not_allowed: 0, cost_micros: 0, spent_micros: 0, spent_unpriced: 0, unreadable: 0, by_cause: {} };
   let after;
   do {
     const result = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { action, ...filter, dry_run: true, after }, signal });
@@ -139,12 +139,12 @@ export async function all(action, filter) {
   const isReplay = action === 'replay';
   const closing = new AbortController();
   let letters;
-  const counted = dryRun(action, filter, closing.signal).then((result) => ((letters = result.letters), {
-    isPossible: result.letters > (isReplay ? result.not_allowed : 0),
+  const counted = dryRun(action, filter, closing.signal).then((result) => ((letters = result.dead_letters), {
+    isPossible: result.dead_letters > (isReplay ? result.not_allowed : 0),
     node: [
       el('p', {}, 'Filter: ', el('strong', {}, filterWords(filter)), '.'),
       facts([
-        ['Dead letters', count(result.letters)],
+        ['Dead letters', count(result.dead_letters)],
         ['Spent so far', spentOnAll(result.spent_micros, result.spent_unpriced, (result.by_cause.in_doubt ?? 0) + (result.by_cause.unreadable ?? 0) > 0)],
         ...Object.entries(result.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(result.would_pay)],

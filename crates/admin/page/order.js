@@ -100,7 +100,7 @@ function noteForm(story, again) {
 }
 
 function deadLetterOf(story, again) {
-  const { letter, on_replay: replay } = story;
+  const { dead_letter: letter, on_replay: replay } = story;
   if (!letter) return null;
   const subject = { ...story, cause: letter.cause, on_replay: replay?.name, price_micros: replay?.price_micros };
   const act = (action, verb, given) => button(verb, () => one(action, subject, { words: replay?.words }).then((done) => done && again()), given);
@@ -147,7 +147,7 @@ export function order({ rest }) {
       story.page && ['Page', shortened(story.page), 'whole'],
       story.error && ['Why', story.error.message, 'whole'],
     ]));
-    places.letter([story.letter, story.on_replay], () => deadLetterOf(story, load));
+    places.letter([story.dead_letter, story.on_replay], () => deadLetterOf(story, load));
     places.story([story.timeline, story.left_out], () => timeline(story));
     places.attempts(story.attempts, (list) => attempts(list, story.currency));
     places.params(story.params, params);
@@ -188,7 +188,7 @@ export function order({ rest }) {
   let seen = 0;
   const update = () => {
     seen += 1;
-    if (story?.status === 'pending' || (story?.letter && seen % EVERY === 0)) load();
+    if (story?.status === 'pending' || (story?.dead_letter && seen % EVERY === 0)) load();
   };
   return { title: 'Order', node, update, load, close: () => leaving.abort() };
 }

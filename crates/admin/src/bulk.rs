@@ -62,7 +62,7 @@ pub struct NewBulk {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DryRun {
     pub dry_run: bool,
-    pub letters: u64,
+    pub dead_letters: u64,
     /// Number that may be paid.
     pub would_pay: u64,
     /// Currency of all amounts.
@@ -82,7 +82,7 @@ pub struct DryRun {
     /// Number of bought answers whose price is not known; they are not in `spent_micros`.
     pub spent_unpriced: u64,
     pub by_cause: BTreeMap<String, u64>,
-    /// Number that cannot be read. A drop includes them in `letters`; a replay skips them.
+    /// Number that cannot be read. A drop includes them in `dead_letters`; a replay skips them.
     pub unreadable: u64,
     /// Value of `after` for the next page; absent on the last page.
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -297,7 +297,7 @@ impl AppState {
         let mut result = DryRun {
             dry_run: true,
             currency: self.orders.engine().currency().to_owned(),
-            letters: 0,
+            dead_letters: 0,
             would_pay: 0,
             cost_micros: None,
             unpriced: 0,
@@ -336,11 +336,11 @@ impl AppState {
     ) {
         let Ok(found) = record else {
             result.unreadable += 1;
-            result.letters += u64::from(action == BulkAction::Drop);
+            result.dead_letters += u64::from(action == BulkAction::Drop);
             return *result.by_cause.entry(DeadLetterCause::Unreadable.name().to_owned()).or_default() += 1;
         };
         let Some(letter) = found.order.dead_letter() else { return };
-        result.letters += 1;
+        result.dead_letters += 1;
         money.spent += found.order.spent_in(&result.currency);
         *result.by_cause.entry(letter.cause.name().to_owned()).or_default() += 1;
         let engine = self.orders.engine();

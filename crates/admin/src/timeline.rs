@@ -168,7 +168,7 @@ pub struct OrderTimeline {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out_after: Option<usize>,
     /// Why the order is a dead letter, if it is.
-    pub letter: Option<DeadLetterView>,
+    pub dead_letter: Option<DeadLetterView>,
     /// What a replay would do, if the order can be replayed.
     pub on_replay: Option<ReplayView>,
 }
@@ -207,7 +207,7 @@ impl OrderTimeline {
             timeline: order.timeline.entries.iter().map(TimelineEntryView::of).collect(),
             left_out: order.timeline.left_out,
             left_out_after: (order.timeline.left_out > 0).then_some(TIMELINE_BEGINNING),
-            letter: order.dead_letter().map(|letter| DeadLetterView {
+            dead_letter: order.dead_letter().map(|letter| DeadLetterView {
                 cause: letter.cause.name().to_owned(),
                 why: letter.why,
                 since: rfc3339(letter.since),

@@ -75,7 +75,7 @@ pub(crate) async fn run(
     config: &Config,
     environment: &Environment,
 ) -> Result<Exit, CliError> {
-    let mut findings = vec![Finding::new("config", State::Good, "it makes sense")];
+    let mut findings = vec![Finding::new("config", State::Good, "it is valid")];
     findings.extend(targets(config));
     findings.extend(store::store(config, environment).await);
     findings.extend(provider(config).await);

@@ -81,9 +81,9 @@ fn meant(typed: &str, codes: &Codes) -> Option<String> {
 
 const fn remedy(rule: FaultRule) -> &'static str {
     match rule.remedy {
-        Remedy::BackOff => "tried again after a pause that grows",
+        Remedy::BackOff => "tried again with backoff",
         Remedy::AtOnce => "submitted again at once",
-        Remedy::Hold => "held until a person has fixed the account",
+        Remedy::Hold => "held until an operator fixes the account",
         Remedy::Tell => "reported to the caller; never tried again",
     }
 }
@@ -93,12 +93,12 @@ const fn remedy(rule: FaultRule) -> &'static str {
 const fn reaction(of: Signal, rule: FaultRule) -> &'static str {
     match rule.provider {
         Reaction::Slow if matches!(of, Signal::Fault(FaultClass::UnlistedCode)) => {
-            "nothing, until orders of other methods meet it: then every submit slows down"
+            "nothing, until orders of other kinds get it: then every submit slows down"
         }
         Reaction::Nothing => "nothing",
-        Reaction::Slow => "submits slow down: those of the tenant, and all if another tenant meets it",
-        Reaction::Trip => "if it persists, one tries and the rest wait",
-        Reaction::Pause => "no submit until a person says so",
+        Reaction::Slow => "submits slow down: those of the tenant; all, if another tenant gets it",
+        Reaction::Trip => "if it lasts, the circuit breaker lets one try at a time",
+        Reaction::Pause => "no submit until an operator resumes",
     }
 }
 
@@ -114,25 +114,37 @@ const fn signal(signal: Signal) -> &'static str {
         FaultClass::Unsolvable => "taken, tried and given up",
         FaultClass::NoFunds => "no money, or the plan has ended",
         FaultClass::AccountBlocked => "the key or our address is not accepted",
-        FaultClass::Caller => "the order makes no sense to the provider",
-        FaultClass::UnlistedCode => "a code that is in no table; logged once with the raw answer",
+        FaultClass::Caller => "the provider rejects the order as wrong",
+        FaultClass::UnlistedCode => "a code that is in no table; logged once with the raw reply",
     }
 }
 
 fn whole_table(codes: &Codes, config: &Config) -> String {
     let mut text = String::new();
-    _ = writeln!(text, "{HEADING}{:<14}{:>6}  {:<44}other orders{HEADING:#}", "class", "limit", "the order");
+    // A class of which a setting has changed a code has a star after it.
+    let width = Signal::ALL.iter().map(|class| class.name().len()).max().unwrap_or_default() + 2;
+    _ = writeln!(
+        text,
+        "{HEADING}{:<width$}{:>8}  {:<44}other orders{HEADING:#}",
+        "class", "limit", "the order"
+    );
     for class in Signal::ALL {
         let rule = config.policy.faults.rule(class);
         let limit = rule.limit.map_or("-".to_owned(), |limit| limit.to_string());
-        _ = writeln!(text, "{:<14}{limit:>6}  {:<44}{}", class.name(), remedy(rule), reaction(class, rule));
-        _ = writeln!(text, "{:<22}{NOTE}{}{NOTE:#}", "", signal(class));
+        _ = writeln!(
+            text,
+            "{:<width$}{limit:>8}  {:<44}{}",
+            class.name(),
+            remedy(rule),
+            reaction(class, rule)
+        );
+        _ = writeln!(text, "{:indent$}{NOTE}{}{NOTE:#}", "", signal(class), indent = width + 10);
     }
     let dialect = codes.name();
-    _ = writeln!(text, "\n{HEADING}{:<38}{:<14}meaning at {dialect}{HEADING:#}", "code", "class");
+    _ = writeln!(text, "\n{HEADING}{:<38}{:<width$}meaning at {dialect}{HEADING:#}", "code", "class");
     _ = writeln!(
         text,
-        "{:<38}{:<14}the task is there and not solved yet: keep polling",
+        "{:<38}{:<width$}the task is there and not solved yet: keep polling",
         PENDING.join(", "),
         "pending"
     );
@@ -140,7 +152,7 @@ fn whole_table(codes: &Codes, config: &Config) -> String {
     for row in &rows {
         let mark = if row.is_overridden { "*" } else { "" };
         let class = format!("{}{mark}", row.class.name());
-        _ = writeln!(text, "{:<38}{class:<14}{}", spelled(row), row.meaning);
+        _ = writeln!(text, "{:<38}{class:<width$}{}", spelled(row), row.meaning);
     }
     if rows.iter().any(|row| row.is_overridden) {
         text.push_str("* corrected by your configuration\n");

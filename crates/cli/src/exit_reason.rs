@@ -18,7 +18,7 @@ pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
         SolveError::Place(PlaceError::Refused(Refusal::NeedsAPerson)) => ("needs_a_person", Exit::Bad),
         SolveError::Place(PlaceError::Store(StoreError::Corrupt { .. })) => ("needs_a_person", Exit::Store),
         SolveError::Place(PlaceError::Store(_)) => ("store", Exit::Store),
-        SolveError::NoAnswer(NoAnswer::Failed(FailCause::Refused(_))) => ("refused", Exit::Bad),
+        SolveError::NoAnswer(NoAnswer::Failed(FailCause::Rejected(_))) => ("rejected", Exit::Bad),
         SolveError::NoAnswer(NoAnswer::Failed(FailCause::Cancelled)) => ("cancelled", Exit::Bad),
         SolveError::NoAnswer(NoAnswer::Dead(..)) => ("dead", Exit::Bad),
         SolveError::NoAnswer(NoAnswer::Expired) => ("expired", Exit::Bad),

@@ -254,7 +254,9 @@ impl Answers {
         }
         text += match is_well {
             true => "\nThe file is written, and nothing is wrong with it. Next:\n",
-            false => "\nThe file is written. Fix what is marked BAD above and look again. Next:\n",
+            false => {
+                "\nThe file is written. Fix what is marked BAD above and run `quittance doctor` again. Next:\n"
+            }
         };
         let needs_https = self.client.is_some_and(ClientLines::needs_https);
         let serve = match needs_https {

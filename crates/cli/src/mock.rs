@@ -102,11 +102,7 @@ pub(crate) async fn run(args: MockArgs) -> Result<Exit, CliError> {
         if error.kind() == std::io::ErrorKind::InvalidInput {
             return CliError::new(Exit::Usage, format!("the script or the account makes no sense: {error}"));
         }
-        let what = format!(
-            "the mock provider cannot listen on {}: {error}; choose another --listen address",
-            args.listen
-        );
-        CliError::new(Exit::Usage, what)
+        CliError::new(Exit::Usage, quittance_daemon::cannot_listen(args.listen, &error, "--listen"))
     })?;
     let interruption = Interruption::listen()?;
     let url = mock.url();
@@ -125,7 +121,7 @@ pub(crate) async fn run(args: MockArgs) -> Result<Exit, CliError> {
         output::print(&format!("{}\n", json!({ "totals": totals })))?;
     } else {
         output::print(&format!(
-            "\n{} tasks taken, {} solved, {} delivered, {} millionths charged and {} given back.\n",
+            "\n{} tasks taken, {} solved, {} delivered, {} millionths of the account's currency charged and {} given back.\n",
             totals.accepted, totals.solved, totals.delivered, totals.paid_micros, totals.refunded_micros
         ))?;
     }

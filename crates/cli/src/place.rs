@@ -1,7 +1,7 @@
 //! Opens the configured store. Errors say what to do.
 
 use crate::exit::{CliError, Exit, OrExit};
-use quittance::{Opened, SPILL_NAME, StoreOpenError, embedded, postgres};
+use quittance::{Opened, SECRET_NAME, SPILL_NAME, StoreOpenError, embedded, postgres};
 use quittance_config::{StoreConfig, StoreUrl};
 use std::path::{Path, PathBuf};
 
@@ -36,14 +36,21 @@ fn lost(dir: &Path, whole: &Path) -> Option<String> {
             whole.display()
         ));
     }
-    dir.join(embedded::TRAIL).exists().then(|| {
-        format!(
-            "{database} is gone from the store in {}, and orders.trail names its orders. Put {database} back from a backup if you have \
+    if !dir.join(embedded::TRAIL).exists() {
+        return dir.join(SECRET_NAME).exists().then(|| {
+            format!(
+                "{database} is gone from the store in {}, where a node has worked. Put {database} back from a backup if you have one: \
+                 without it, `quittance serve` knows none of its orders. Nothing was created.",
+                whole.display()
+            )
+        });
+    }
+    Some(format!(
+        "{database} is gone from the store in {}, and orders.trail names its orders. Put {database} back from a backup if you have \
              one; then start `quittance serve`: it lists every order that is missing (`quittance dead list --cause unreadable`) and \
              buys none of them again. Nothing was created.",
-            whole.display()
-        )
-    })
+        whole.display()
+    ))
 }
 
 /// Opens a store without a node, unchanged: a missing store is not created, and tables are not created or migrated.

@@ -72,6 +72,7 @@ enum PoolCommand {
     },
     /// Show one pool: target, level and its reason, orders served, spending
     Show {
+        /// Name of the pool
         name: String,
         /// Print a JSON object
         #[arg(long)]
@@ -84,6 +85,7 @@ enum PoolCommand {
     Set(Box<SetArgs>),
     /// Remove a pool; its answers are handed out until they expire
     Remove {
+        /// Name of the pool
         name: String,
         /// Print a JSON object
         #[arg(long)]

@@ -40,7 +40,7 @@ const CERTIFICATE_LOOK: Duration = Duration::from_secs(2);
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance serve
-  quittance serve --mock                         no config, key or account needed
+  quittance serve --mock                         needs no config and no key
   quittance serve --listen 127.0.0.1:0           any free port; it is printed
   quittance serve --tls-self-signed ./tls        https for development
   curl --cacert ./tls/ca.pem https://localhost:8743/healthz

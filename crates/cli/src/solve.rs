@@ -13,7 +13,7 @@ use quittance::lifecycle::{Reuse, Shape};
 use quittance::{Order, Quittance, SolveError, Solved, Ticket};
 use quittance_config::{Config, Environment};
 use serde_json::{Value, json};
-use solver::{Answered, Placed, SolveFailure, Solver};
+use solver::{Answered, NOT_PLACED, Placed, SolveFailure, Solver};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -135,14 +135,18 @@ pub(crate) async fn run(
     if args.settle && !args.lines {
         return Err(CliError::new(Exit::Usage, "--settle is about many orders: use it with --lines"));
     }
-    if args.lines {
-        let solver = Solver::find(config, environment, wait).await?;
-        return lines::run(solver, config, args.settle, Interruption::listen()?.came()).await;
-    }
-    let as_json = args.json;
-    let order = order(args, config)?;
-    let solver = Solver::find(config, environment, wait).await?;
-    let interrupted = Interruption::listen()?.came();
+    let (is_lines, settle, as_json) = (args.lines, args.settle, args.json);
+    let order = if is_lines { None } else { Some(order(args, config)?) };
+    let mut interruption = Interruption::listen()?;
+    let solver = tokio::select! {
+        solver = Solver::find(config, environment, wait) => solver?,
+        exit = interruption.next() => {
+            output::tell(&format!("\n{NOT_PLACED}\n"));
+            return Ok(exit);
+        }
+    };
+    let interrupted = interruption.came();
+    let Some(order) = order else { return lines::run(solver, config, settle, interrupted).await };
     let mut placed = None;
     let ended = tokio::select! {
         ended = solve(&solver, order, &mut placed) => ended,

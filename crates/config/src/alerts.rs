@@ -40,7 +40,7 @@ impl AlertsConfig {
             (Some(_), None) => {
                 let remedy = "set `alerts.webhook_secret_env` or `alerts.webhook_secret_file`, and give the same secret \
                               to the receiver";
-                let problem = "has no secret that its calls are signed with";
+                let problem = "has no secret to sign its calls with";
                 Err(effective.unsound(&Name::of(WEBHOOK.split('.')), problem, remedy))
             }
             // A secret may be missing as long as nothing is sent; but one that is there must make sense.

@@ -16,6 +16,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 /// Folders of the system in which not even root can keep a file.
 const SYSTEM_FOLDERS: [&str; 2] = ["/proc", "/sys"];
+/// The head of a SQLite file, and where the application id stands in it.
+const DATABASE_HEAD_BYTES: u64 = 100;
+const APPLICATION_ID_AT: usize = 68;
+const SECRET_BYTES: u64 = 32;
 
 /// The content of a file. A pipe or a device is refused before it is opened: to open or read it could take for ever.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
@@ -135,7 +139,27 @@ fn cannot_write_own_files(folder: &Path, store: &StoreConfig) -> Option<String> 
         if !found.is_file() {
             return Some(format!("and {shown} is not a regular file: move it away"));
         }
-        let error = access(&path, *need).err()?;
-        Some(format!("and this user cannot use the file {shown} ({error}): let it read and write the file"))
+        if let Err(error) = access(&path, *need) {
+            return Some(format!(
+                "and this user cannot use the file {shown} ({error}): let it read and write the file"
+            ));
+        }
+        match *name {
+            DATABASE if is_foreign(&path) => {
+                Some(format!("and {shown} is not a store of Quittance: name another folder"))
+            }
+            SECRET_NAME if found.len() != SECRET_BYTES => {
+                Some(format!("and {shown} must hold exactly {SECRET_BYTES} bytes: restore it from a backup"))
+            }
+            _ => None,
+        }
     })
+}
+
+/// Whether a file that should be our database is something else. An empty file becomes a database.
+fn is_foreign(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(DATABASE_HEAD_BYTES).read_to_end(&mut head));
+    let id = head.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
+    read.is_ok() && !head.is_empty() && !(head.starts_with(b"SQLite format 3\0") && id == Some(b"QUIT"))
 }

@@ -163,7 +163,7 @@ impl SettingShape {
                 | Self::File
                 | Self::KeyHash,
                 _,
-            ) => "a value that is not shown, because it may hold a secret".into(),
+            ) => "not valid (it is not shown, because it may hold a secret)".into(),
             (Self::List(item), Raw::List(entries)) => {
                 let why = |entry: &str| if self == HOSTS { why_no_host(entry) } else { "" };
                 let wrong = entries.iter().filter(|entry| item.read_text(entry, Path::new("")).is_none());

@@ -194,6 +194,9 @@ impl Page<'_> {
             for setting in settings().filter(|setting| setting.is_in(list) && setting.leaf() != "*") {
                 self.setting(&entry.below(setting.leaf()));
             }
+            if list == "provider" && self.config.effective.get(&entry.below("currency")).is_none() {
+                self.comment(format!("currency is not set: {}", self.config.currency()));
+            }
             for (name, ..) in self.config.effective.all().filter(|(name, ..)| name.above().is_below(&entry)) {
                 self.enter(&name.above(), heading(&name.above()));
                 self.setting(name);

@@ -43,7 +43,7 @@ pub fn raise(wanted: usize) -> usize {
     let possible = connections(wanted, now);
     if possible < wanted {
         tracing::warn!(
-            "only {} files may be open at once, and listener.connections_max is {wanted}: {possible} connections are taken, and \
+            "only {} files may be open at once, and listener.connections_max is {wanted}: at most {possible} connections are accepted, and \
              the other files are kept for the store and the provider; raise the limit (LimitNOFILE= in the unit, or `ulimit \
              -n`), or lower listener.connections_max",
             now.unwrap_or_default()

@@ -17,5 +17,5 @@ pub use alert_command::run_program;
 pub use descriptors::{connections, descriptors, raise};
 pub use log_watch::log_changes;
 pub use shown_certificate::{CertificateError, CertificateSource, WatchedFiles, load};
-pub use sockets::{CannotListen, HTTPS_DEFAULT, Inherited, ListenRequest, is_kept_inside};
+pub use sockets::{CannotListen, HTTPS_DEFAULT, Inherited, ListenRequest, cannot_listen, is_kept_inside};
 pub use systemd::{Systemd, Watchdog};

@@ -78,7 +78,7 @@ fn socket_uses(names: Option<&str>, count: usize) -> Result<Vec<SocketUse>, Stri
 pub struct ListenRequest {
     pub http: SocketAddr,
     pub https: Option<SocketAddr>,
-    /// Whether no key is needed.
+    /// Whether callers need no key, because no tenant is configured.
     pub is_open: bool,
 }
 
@@ -180,8 +180,9 @@ fn listen_on(address: SocketAddr, setting: &'static str) -> Result<TcpListener, 
     })
 }
 
-/// What happened, and what to do about exactly that.
-fn cannot_listen(address: SocketAddr, error: &std::io::Error, setting: &str) -> String {
+/// Why this address cannot be listened on, and what to do about it. `setting` is what sets the address.
+#[must_use]
+pub fn cannot_listen(address: SocketAddr, error: &std::io::Error, setting: &str) -> String {
     let remedy = match error.kind() {
         ErrorKind::PermissionDenied if address.port() < 1024 => format!(
             "ports below 1024 are for root. Use a port above 1023 in `{setting}`, or let systemd open this one with a socket unit"

@@ -68,11 +68,11 @@ impl DemoReport {
             "lost": self.lost,
             "ledger": { "taken": self.taken, "taken_in_doubt": self.taken_in_doubt },
             "spent_micros": self.spent_micros,
-            "without_micros": self.without_micros,
+            "cost_without_quittance_micros": self.without_micros,
             "faults": self.faults,
             "forged_callbacks": self.forged,
             "breaches": self.breaches,
-            "held": self.breaches.is_empty(),
+            "promises_kept": self.breaches.is_empty(),
         });
         format!("{object}\n")
     }

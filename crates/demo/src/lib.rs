@@ -23,7 +23,7 @@ pub struct DemoPlan {
     pub kills: u32,
 }
 
-/// Why there is no report.
+/// Why the demo could not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The temporary folder or the store in it cannot be used.

@@ -477,7 +477,10 @@ impl Engine {
     /// The last check of a task before it is sent. A task that this refuses never goes to the provider.
     fn may_leave(&self, terms: &Terms, fields: &[TaskField<'_>]) -> Result<(), String> {
         let Some(kind) = self.kind(&terms.kind) else {
-            return Err(format!("orders of kind {} are not known here", terms.kind));
+            return Err(format!(
+                "this node has no kind {0}: add `[kinds.{0}]` with `new = true`",
+                terms.kind
+            ));
         };
         self.check_words(terms).map_err(|why| format!("not sent: {why}"))?;
         check_complete(&kind, terms).map_err(|why| format!("not sent: {why}"))?;

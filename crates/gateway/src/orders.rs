@@ -301,11 +301,7 @@ impl OrderService {
             other => format!("{tenant}: {other}"),
         };
         if self.inner.logged.is_first(&line) {
-            tracing::warn!(
-                tenant,
-                kind,
-                "refused an order, and will refuse others like it without a word: {declined}"
-            );
+            tracing::warn!(tenant, kind, "refused an order; equal refusals are not logged again: {declined}");
         }
     }
 

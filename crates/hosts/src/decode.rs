@@ -145,6 +145,18 @@ pub(crate) fn base64_in(text: &str) -> BTreeSet<Vec<u8>> {
     hosts
 }
 
+/// The text without its signed tokens (JWT): three parts in base64 with dots between them, the first two of which begin
+/// as JSON objects do.
+pub(crate) fn without_jwts(text: &str) -> String {
+    let is_jwt_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_jwt = |word: &str| {
+        let parts: Vec<&str> = word.split('.').collect();
+        parts.len() == 3 && parts[..2].iter().all(|part| part.starts_with("eyJ"))
+    };
+    let words = text.split_inclusive(|c| !is_jwt_char(c));
+    words.filter(|word| !is_jwt(word.trim_end_matches(|c| !is_jwt_char(c)))).collect()
+}
+
 /// The bytes of a text, one for each character, and also with percent signs decoded.
 pub(crate) fn as_bytes(text: &str) -> Vec<Vec<u8>> {
     let letters: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();

@@ -39,7 +39,7 @@ pub(crate) fn percent_bytes(text: &str) -> Option<Vec<u8>> {
     (decoded != bytes).then_some(decoded)
 }
 
-/// Decodes `\/`, `\u002f`, `\u{2f}` and `\x2f`, which JSON and similar formats use.
+/// Decodes `\/`, `\u002f`, `\u{2f}`, `\x2f` and `\57`, which JSON, scripts and similar formats use.
 pub(crate) fn backslashes(text: &str) -> Option<String> {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -58,6 +58,12 @@ pub(crate) fn backslashes(text: &str) -> Option<String> {
             Some(b'"') => (Some('"'), 2),
             Some(b'\\') => (Some('\\'), 2),
             Some(b't') => (Some('\t'), 2),
+            Some(b'0'..=b'7') if after.get(1).is_some_and(|byte| matches!(byte, b'0'..=b'7')) => {
+                let digits = after.iter().take(3).take_while(|byte| matches!(byte, b'0'..=b'7'));
+                let (letter, length) =
+                    digits.fold((0, 1), |(sum, length), byte| (sum * 8 + u32::from(byte - b'0'), length + 1));
+                (char::from_u32(letter), length)
+            }
             Some(b'n' | b'r' | b'b' | b'f' | b'v' | b'0') => (Some('\n'), 2),
             _ => (None, 0),
         };
@@ -70,6 +76,27 @@ pub(crate) fn backslashes(text: &str) -> Option<String> {
                 decoded.push('\\');
                 rest = &rest[at + 1..];
             }
+        }
+    }
+    decoded.push_str(rest);
+    (decoded != text).then_some(decoded)
+}
+
+/// Decodes `\3a ` and `\00003a`, as in CSS.
+pub(crate) fn style_escapes(text: &str) -> Option<String> {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        decoded.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let digits = rest.bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
+        match hex(&rest.as_bytes()[..digits]).and_then(char::from_u32).filter(|_| digits > 0) {
+            Some(letter) => {
+                decoded.push(letter);
+                rest = &rest[digits..];
+                rest = rest.strip_prefix([' ', '\t', '\n', '\r']).unwrap_or(rest);
+            }
+            None => decoded.push('\\'),
         }
     }
     decoded.push_str(rest);

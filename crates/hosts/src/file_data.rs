@@ -4,7 +4,7 @@
 use crate::decode::{from_base64, is_text};
 use crate::encoding::wide_text;
 use crate::packed::unpacked;
-use crate::{Hosts, Unclear, addresses, document, is_media_type, opaque};
+use crate::{Hosts, Unclear, document, is_media_type, opaque, page_addresses};
 
 /// How often a file can be compressed or encoded in base64.
 const LAYERS_MAX: usize = 3;
@@ -48,10 +48,12 @@ fn in_layers(bytes: &[u8], layers: usize) -> Result<Hosts, Unclear> {
             let text = || String::from_utf8_lossy(bytes);
             match is_document(&String::from_utf8_lossy(head)) {
                 true => in_text(&text()),
-                false if is_text(head) => addresses(&text()).map(|hosts| match text().contains("xmlns") {
-                    true => without_types(hosts),
-                    false => hosts,
-                }),
+                false if is_text(head) => {
+                    page_addresses(&text()).map(|hosts| match text().contains("xmlns") {
+                        true => without_types(hosts),
+                        false => hosts,
+                    })
+                }
                 false => Ok(Hosts::new()),
             }
         }
@@ -65,11 +67,11 @@ fn body_of(text: &str) -> Option<Vec<u8>> {
         .and_then(|data| data.split_once(";base64,"))
         .filter(|(head, _)| is_media_type(head))
         .map_or(text, |(_, body)| body);
-    let is_dead_letter = |byte: u8| {
+    let is_base64_byte = |byte: u8| {
         byte.is_ascii_alphanumeric()
             || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=' | b'\r' | b'\n' | b'\t' | b' ')
     };
-    if body.bytes().all(is_dead_letter) { from_base64(body) } else { None }
+    if body.bytes().all(is_base64_byte) { from_base64(body) } else { None }
 }
 
 fn is_document(text: &str) -> bool {

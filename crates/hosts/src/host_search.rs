@@ -66,7 +66,9 @@ fn written_host(token: &str) -> Option<String> {
 fn ipv6(token: &str) -> Option<String> {
     let address: Ipv6Addr = token.parse().ok()?;
     // `a::b` is rather a name in a program.
-    let is_meant = token.starts_with("::") || token.find(':').is_some_and(|at| at >= 3);
+    let is_meant = token.starts_with("::")
+        || token.find(':').is_some_and(|at| at >= 3)
+        || token.bytes().filter(|byte| *byte == b':').count() >= 3;
     is_meant.then(|| IpAddr::from(address).to_string())
 }
 

@@ -4,8 +4,9 @@
 use crate::decode::{from_base64, whole_base64};
 use crate::encoding::text_of;
 use crate::escapes::{backslashes, entities, percent};
+use crate::host_search::words;
 use crate::packed::unpacked;
-use crate::{Hosts, Unclear, addresses, anything};
+use crate::{Hosts, Unclear, anything, page_addresses};
 
 /// How many bytes of tags are read for each byte of the page: a tag without an end is read to the end of the page.
 const TAG_BYTES_MAX: usize = 16;
@@ -43,6 +44,8 @@ const GOING: [&str; 20] = [
 const GOING_CALLS: [&str; 6] = ["import", "importscripts", "open", "worker", "write", "writeln"];
 /// Words by which scripts follow a link. With one of these, links count too.
 const CLICKS: [&str; 2] = ["click", "dispatchevent"];
+/// Types of a `script` that says from where others are loaded.
+const MAPS: [&str; 2] = ["importmap", "speculationrules"];
 /// The host of a script that counts visitors, which many sites load on each page.
 const COUNTER: &str = "www.googletagmanager.com";
 /// How often one address can hold another in base64.
@@ -62,6 +65,8 @@ fn leads(page: &str) -> Result<Hosts, Unclear> {
     let lower = page.to_ascii_lowercase();
     let mut bytes_left = (page.len() * TAG_BYTES_MAX).max(TAG_BYTES_MIN);
     let mut hosts = Hosts::new();
+    // One script may open what stands in another, so they are judged together.
+    let (mut scripts, mut is_page_going) = (Vec::new(), false);
     let (mut links, mut is_clicking) = (Vec::new(), false);
     for (at, _) in lower.match_indices('<') {
         let rest = &lower[at + 1..];
@@ -79,28 +84,70 @@ fn leads(page: &str) -> Result<Hosts, Unclear> {
         if is_leading || is_running {
             let texts = with_content(tag, LAYERS_MAX)?;
             is_clicking |= texts.iter().any(|text| clicks(text));
-            if is_leading || texts.iter().any(|text| goes(text)) {
+            let is_going = texts.iter().any(|text| goes(text));
+            is_page_going |= is_going && !is_leading;
+            if is_leading || is_going {
                 hosts.extend(all_addresses(&texts)?);
             }
         }
         if name == "script" {
-            let script = &page[end..lower[end..].find("</script").map_or(page.len(), |length| end + length)];
+            let script = &page[end..end + script_end(&lower[end..])];
             bytes_left = bytes_left.checked_sub(script.len()).ok_or(Unclear::TooDeep)?;
             let texts = with_content(script, LAYERS_MAX)?;
             is_clicking |= texts.iter().any(|text| clicks(text));
-            if texts.iter().any(|text| goes(text)) {
-                hosts.extend(all_addresses(&texts)?.into_iter().filter(|host| host != COUNTER));
+            match MAPS.iter().any(|map| lower[at..end].contains(map)) {
+                true => hosts.extend(all_addresses(&texts)?),
+                false => scripts.push(texts),
             }
         }
     }
+    let is_going = |script: &Vec<String>| script.iter().any(|text| goes(text));
+    is_page_going |= scripts.iter().any(is_going);
+    for script in scripts.iter().filter(|_| is_page_going) {
+        let named = match is_going(script) {
+            true => all_addresses(script)?,
+            false => all_addresses(&script.iter().flat_map(|text| quoted(text)).collect::<Vec<_>>())?,
+        };
+        hosts.extend(named.into_iter().filter(|host| host != COUNTER));
+    }
+    for script in scripts.iter().flatten().filter(|script| sets_host(script)) {
+        unescaped(script).split(['"', '\'', '`']).for_each(|text| words(text, &mut hosts));
+    }
     for link in links.into_iter().filter(|_| is_clicking) {
-        hosts.extend(addresses(link)?);
+        hosts.extend(page_addresses(link)?);
     }
     Ok(hosts)
 }
 
+/// Where a script ends: at its end tag, or at the last end tag of the page if a comment in it may hide one.
+fn script_end(rest: &str) -> usize {
+    let end = rest.find("</script").unwrap_or(rest.len());
+    if rest[..end].contains("<!--") { rest.rfind("</script").unwrap_or(rest.len()) } else { end }
+}
+
+/// The quoted texts of a script that are an address: what stands in a comment is none.
+fn quoted(script: &str) -> Vec<String> {
+    let plain = unescaped(script);
+    let is_address = |text: &&str| {
+        let start = text.trim_start().to_ascii_lowercase();
+        start.starts_with("http") || start.starts_with(['/', '\\'])
+    };
+    plain.split(['"', '\'', '`']).filter(is_address).map(str::to_owned).collect()
+}
+
+/// Whether a script changes the host of an address: `location.hostname = "..."`.
+fn sets_host(script: &str) -> bool {
+    let script = squeezed(script);
+    let is_set = |(at, word): (usize, &str)| {
+        let rest = script[at + word.len()..].trim_start_matches(['"', '\'', '`', ']']);
+        let is_property = script[..at].ends_with(['.', '"', '\'', '`']);
+        is_property && rest.starts_with('=') && !rest.starts_with("==")
+    };
+    ["host", "hostname"].iter().any(|word| script.match_indices(*word).any(is_set))
+}
+
 fn all_addresses(texts: &[String]) -> Result<Hosts, Unclear> {
-    texts.iter().try_fold(Hosts::new(), |hosts, text| Ok(&hosts | &addresses(text)?))
+    texts.iter().try_fold(Hosts::new(), |hosts, text| Ok(&hosts | &page_addresses(text)?))
 }
 
 /// A tag or a script, and the decoded content of its `data:` URLs, unless that is a picture.

@@ -8,7 +8,7 @@
 //! - [`vendor_address`]: the address of a captcha's vendor. It is parsed as an address, and the hosts in its query
 //!   count too.
 //! - [`addresses`]: prose (a hint, a browser's name). It may mention hosts, but not contain an address, not even in
-//!   base64.
+//!   base64. A signed token (JWT) is left as it is: it is a credential, and no provider reads it as part of an order.
 //! - [`opaque`]: an identifier of a captcha. Addresses count, also in base64, and hosts between the separators of a
 //!   URL.
 //! - [`token`]: a long token that has dots and slashes anyway. Addresses count, also in base64, and hosts that stand
@@ -25,6 +25,7 @@
 
 mod decode;
 mod encoding;
+mod entities;
 mod escapes;
 mod file_data;
 mod host_search;
@@ -83,6 +84,12 @@ pub fn addresses(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Prose)
 }
 
+/// Every host of an address in a page, a drawing or a file. Pictures are embedded in them in base64, and name the
+/// programs that made them. So only base64 that is an address and nothing else counts.
+fn page_addresses(text: &str) -> Result<Hosts, Unclear> {
+    collect(text, Reader::Page)
+}
+
 /// Every host of an address in the text, also in base64, and every host between the separators of a URL.
 pub fn opaque(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Opaque)
@@ -112,12 +119,18 @@ pub fn anything(text: &str) -> Result<Hosts, Unclear> {
 /// Every host of an address in an XML document, without its namespaces. A namespace looks like an address, but
 /// nothing is fetched from it.
 pub fn document(text: &str) -> Result<Hosts, Unclear> {
-    addresses(&whole::without_namespaces(text))
+    let text = entities::expanded(text)?;
+    let text = whole::without_namespaces(&text);
+    let styles = escapes::style_escapes(&text).map(|text| page_addresses(&text)).transpose()?;
+    Ok(&page_addresses(&text)? | &styles.unwrap_or_default())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Prose,
+    Page,
+    /// What was hidden in prose.
+    Hidden,
     Token,
     Opaque,
     /// A value in the query of an address.
@@ -142,8 +155,9 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     while let Some(text) = texts.next()? {
         host_search::addresses(&text, &mut hosts);
         match reader {
+            Reader::Hidden => {}
             _ if is_structured(&text, reader) => host_search::names(&text, &mut hosts),
-            Reader::Prose => {}
+            Reader::Prose | Reader::Page => {}
             Reader::Token => host_search::words(&text, &mut hosts),
             Reader::Opaque => host_search::pieces(&text, &mut hosts),
             Reader::Value if whole::is_one_address(&text) => {}
@@ -160,9 +174,26 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
             Reader::Anything => host_search::names(&text, &mut hosts),
         }
         texts.decode(&text);
-        if reader == Reader::Prose {
-            hidden_in_prose(&text, &mut hosts);
-            continue;
+        match reader {
+            Reader::Prose => {
+                hidden_in_prose(&text, &mut hosts)?;
+                continue;
+            }
+            Reader::Page => {
+                for decoded in base64_in(&text).iter().filter_map(|bytes| hidden_text(bytes)) {
+                    if whole::is_one_address(decoded.trim()) {
+                        host_search::addresses(&decoded, &mut hosts);
+                    }
+                }
+                continue;
+            }
+            Reader::Hidden => {
+                base64_in(&text).iter().filter_map(|bytes| hidden_text(bytes)).for_each(|hidden| {
+                    texts.push_normalized(&hidden);
+                });
+                continue;
+            }
+            _ => {}
         }
         for decoded in base64_in(&text) {
             if may_be_packed && let Some(inside) = packed::unpacked(&decoded)? {
@@ -183,23 +214,31 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     Ok(hosts)
 }
 
-/// Finds hosts that are hidden in prose. A cookie or a hint can be base64 and mention hosts. But a text that decodes
-/// to an address alone, or to a bare name in JSON, hides it.
-fn hidden_in_prose(text: &str, hosts: &mut Hosts) {
-    for decoded in base64_in(text).into_iter().filter(|decoded| is_text(decoded)) {
-        let decoded = encoding::text_of(&decoded);
-        if whole::is_one_address(decoded.trim()) {
-            host_search::addresses(&decoded, hosts);
-        } else if is_structured(text, Reader::Prose) && !decoded.trim().contains(char::is_whitespace) {
-            host_search::words(decoded.trim(), hosts);
+/// Finds hosts that are hidden in prose: addresses in base64, and a bare name in base64 in JSON.
+fn hidden_in_prose(text: &str, hosts: &mut Hosts) -> Result<(), Unclear> {
+    let is_json = is_structured(text, Reader::Prose);
+    for decoded in base64_in(&decode::without_jwts(text)) {
+        let Some(hidden) = hidden_text(&decoded) else { continue };
+        hosts.extend(collect(&hidden, Reader::Hidden)?);
+        if is_json && !hidden.trim().contains(char::is_whitespace) {
+            host_search::words(hidden.trim(), hosts);
         }
     }
+    Ok(())
+}
+
+/// The text in these bytes, plain or compressed; `None` if they are no text.
+fn hidden_text(bytes: &[u8]) -> Option<String> {
+    // Random bytes can begin as compressed data begins.
+    let inside = packed::unpacked(bytes).ok().flatten();
+    let bytes = inside.as_deref().unwrap_or(bytes);
+    is_text(bytes).then(|| encoding::text_of(bytes))
 }
 
 /// Whether a text is written as a JSON object or list, or as what a tolerant reader takes for one. Prose may begin
 /// with a bracket.
 fn is_structured(text: &str, reader: Reader) -> bool {
     let text = text.trim();
-    let is_whole = text.ends_with(['}', ']']) || reader != Reader::Prose;
+    let is_whole = text.ends_with(['}', ']']) || !matches!(reader, Reader::Prose | Reader::Page);
     text.starts_with(['{', '[']) && is_whole
 }

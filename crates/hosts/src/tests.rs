@@ -1,8 +1,8 @@
 //! Tests of every known way to hide a host, and of what must not be taken for one.
 
 use super::{
-    Unclear, address, addresses, anything, canonical, document, is_proxy, is_text, opaque, page, roots,
-    token, word,
+    Unclear, address, addresses, anything, canonical, document, file, html, is_proxy, is_text, opaque, page,
+    roots, token, word,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -194,10 +194,26 @@ fn an_address_in_base64_is_found_in_prose_and_a_bare_name_if_it_is_in_json() {
     ] {
         assert!(sees(addresses(&text), "evil.net"), "{text}: {:?}", addresses(&text));
     }
-    let claims = STANDARD.encode(r#"{"iss":"https://accounts.example.net","sub":"7"}"#);
+    for hidden in [
+        "go to https://evil.net/login now",
+        "\"https://evil.net/\",",
+        "https%3A%2F%2Fevil.net%2F",
+        "//evil.net/login",
+        "https:/evil.net/login",
+        r#"{"websiteURL":"https://evil.net/"}"#,
+        address.as_str(),
+    ] {
+        let text = format!("a={}; b=1", STANDARD.encode(hidden));
+        assert!(sees(addresses(&text), "evil.net"), "{hidden}: {:?}", addresses(&text));
+    }
+    let wide: Vec<u8> = "https://evil.net/".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let text = STANDARD.encode(wide);
+    assert!(sees(addresses(&text), "evil.net"), "UTF-16: {:?}", addresses(&text));
+    let part = |json: &str| URL_SAFE_NO_PAD.encode(json);
+    let claims = part(r#"{"iss":"https://accounts.example.net","sub":"7"}"#);
     for text in [
         name,
-        format!("session={claims}; lang=en"),
+        format!("session={}.{claims}.c2lnbmF0dXJl; lang=en", part(r#"{"alg":"RS256"}"#)),
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0".into(),
     ] {
         assert_eq!(addresses(&text).map(|hosts| hosts.len()), Ok(0), "{text}");
@@ -520,4 +536,66 @@ fn what_is_packed_is_looked_into_and_random_tokens_are_not_taken_for_it() {
         refused += usize::from(anything(&STANDARD.encode(bytes)) != Ok(super::Hosts::new()));
     }
     assert!(refused <= 4, "{refused} of 4000 tokens that begin like zlib");
+}
+
+/// What a refuter found in November 2026: each of these led to a page that was not listed.
+#[test]
+fn a_page_of_html_leads_nowhere_by_parts_maps_comments_hosts_and_octal_escapes() {
+    for page in [
+        "<script>var u='https://evil.net/x'</script><script>location=u</script>",
+        "<script type=importmap>{\"imports\":{\"a\":\"https://evil.net/x.js\"}}</script><script type=module>let a</script>",
+        "<script><!--<script></script>-->\nlocation='https://evil.net/x'</script>",
+        "<script>location.hostname='evil.net'</script>",
+        "<script>location['host'] = `evil.net`</script>",
+        r"<script>location='\57\57evil.net'</script>",
+    ] {
+        assert!(sees(html(page), "evil.net"), "{page}: {:?}", html(page));
+    }
+    for page in [
+        "<script>var u='https://cdn.example.net/x'</script><p>text</p>",
+        "<script>if (location.host == 'evil.net') stop()</script>",
+        "<a href='https://example.net/'>x</a><script>document.title = 'x'</script>",
+    ] {
+        assert_eq!(html(page).map(|hosts| hosts.len()), Ok(0), "{page}: {:?}", html(page));
+    }
+}
+
+#[test]
+fn a_drawing_hides_no_host_in_entities_of_its_own_or_in_escapes_of_a_style() {
+    let drawing = |head: &str, body: &str| format!("<?xml version=\"1.0\"?>{head}<svg>{body}</svg>");
+    for text in [
+        drawing(r#"<!DOCTYPE svg [<!ENTITY s "//">]>"#, r#"<image href="&s;evil.net/x.png"/>"#),
+        drawing(
+            r#"<!DOCTYPE svg [<!ENTITY a "https:/"><!ENTITY b "/evil.net"><!ENTITY c "&a;&b;">]>"#,
+            r#"<image href="&c;/x.png"/>"#,
+        ),
+        drawing("", r"<style>rect{fill:url(https\3a \2f \2f evil.net/a)}</style>"),
+    ] {
+        assert!(sees(file(text.as_bytes()), "evil.net"), "{text}: {:?}", file(text.as_bytes()));
+    }
+    let hidden = drawing(r#"<!DOCTYPE svg [<!ENTITY % p "x">]>"#, "");
+    assert_eq!(file(hidden.as_bytes()), Err(Unclear::TooDeep));
+    let endless = drawing(r#"<!DOCTYPE svg [<!ENTITY a "&a;&a;">]>"#, "&a;");
+    assert_eq!(file(endless.as_bytes()), Err(Unclear::TooDeep));
+    let of_a_program = drawing(
+        r#"<!DOCTYPE svg [<!ENTITY ns_svg "http://www.w3.org/2000/svg">]>"#,
+        r#"<g xmlns="&ns_svg;"/>"#,
+    );
+    assert_eq!(file(of_a_program.as_bytes()).map(|hosts| hosts.len()), Ok(0));
+}
+
+#[test]
+fn an_address_in_the_sixth_version_is_seen_whole_and_shortened() {
+    for text in ["2606:2800:220:1:248:1893:25c8:1946", "0:0:0:0:0:ffff:5db8:d822", "64:ff9b::5db8:d822"] {
+        assert_eq!(anything(text).map(|hosts| hosts.len()), Ok(1), "{text}: {:?}", anything(text));
+    }
+    for text in ["a::b", "12:30:45", "00:1a:2b:3c:4d:5e"] {
+        assert_eq!(anything(text).map(|hosts| hosts.len()), Ok(0), "{text}: {:?}", anything(text));
+    }
+}
+
+#[test]
+fn a_password_of_a_proxy_is_no_address() {
+    assert!(!is_proxy("x:https://evil.net/login@1.2.3.4:80"));
+    assert!(is_proxy("user:pa:ss/w@1.2.3.4:80"));
 }

@@ -104,11 +104,12 @@ pub fn is_proxy(text: &str) -> bool {
         .filter(|(scheme, _)| PROXY_SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)));
     let rest = scheme.map_or(text, |(_, rest)| rest.strip_suffix('/').unwrap_or(rest));
     let (login, place) = rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
-    // `https:a.b/@proxy:80` is an address for some readers.
+    // `https:a.b/@proxy:80` is an address for some readers, and a password can hold a whole one.
     let is_address = |login: &str| {
-        login.split_once(':').is_some_and(|(scheme, _)| {
-            PROXY_SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme.trim()))
-        })
+        login.contains("://")
+            || login.split_once(':').is_some_and(|(scheme, _)| {
+                PROXY_SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme.trim()))
+            })
     };
     let has_port = place_of(place).is_some_and(|(_, port)| port.is_some_and(|port| port > 0));
     has_port && !text.contains(char::is_control) && !login.is_some_and(is_address)

@@ -22,7 +22,7 @@ pub enum CrossSite {
     )]
     Host { host: String },
     #[error(
-        "this gateway has no tenants, so it takes no request that a web page may have made a browser send: add a tenant \
+        "this gateway has no tenants, so it takes no request from a browser, which any web page can send: add a tenant \
          (`quittance tenant new`) and send its key, or send no browser's headers (User-Agent, Origin, Referer)"
     )]
     Browser,

@@ -53,6 +53,11 @@ pub enum BadRequest {
         name: String,
         meant: String,
     },
+    /// The value of a parameter that chooses the kind is nearly a known one.
+    MisspeltValue {
+        name: String,
+        meant: String,
+    },
     MisspeltParam {
         kind: String,
         name: String,
@@ -147,6 +152,12 @@ impl fmt::Display for BadRequest {
                     HarmlessText(name)
                 )
             }
+            Self::MisspeltValue { name, meant } => write!(
+                f,
+                "`{}` has an unknown value: did you mean `{}`?",
+                HarmlessText(name),
+                HarmlessText(meant)
+            ),
             Self::MisspeltParam { kind, name, meant } => write!(
                 f,
                 "orders of kind {} have no parameter `{}`: did you mean `{meant}`?",

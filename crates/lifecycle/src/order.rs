@@ -48,7 +48,7 @@ pub enum Phase {
     InDoubt { attempt: u32, until: Timestamp },
     /// The answer is here, and is handed out until it expires.
     /// A callback, a poll, the reply to the submit or a take from the stock sets it.
-    /// An answer that no caller waits for stands in the stock of its target.
+    /// A single-use answer that belongs to no order (late, cancelled, or of a pool) stands in the stock of its target.
     /// Next: `Claimed` (a single-use answer goes out) or `Expired`.
     Solved { answer: Answer, at: Timestamp },
     /// The answer has gone to one order, `by`, and goes to no other.
@@ -58,12 +58,12 @@ pub enum Phase {
     /// The answer expired before an order claimed it.
     /// The order's own timer sets it at the moment of expiry, and the answer is counted as waste.
     /// The record is removed some time later. A new placement begins a new life, but an order with an idempotency key
-    /// is never bought again under that key.
+    /// is never bought again under that key. Next: `Solved` by a late answer, which goes to the stock; or a new life.
     Expired { at: Timestamp },
     /// The order has ended without an answer, and another try would not help.
     /// A fault in the request sets it, or a cancellation. The caller gets the cause.
     /// No operator is needed. A new placement begins a new life, but it is refused for `Policy::refusal_hold` after a
-    /// rejection. A late answer goes to the stock.
+    /// rejection. Next: `Solved` by a late answer, which goes to the stock; or a new life.
     Failed { cause: FailCause, at: Timestamp },
     /// A dead letter: the order has no answer, and an operator should look at it.
     /// Used-up retries, the deadline, an unsettled doubt or a store that forgot set it; `cause` says which.
@@ -75,7 +75,7 @@ pub enum Phase {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailCause {
-    Refused(Fault),
+    Rejected(Fault),
     Cancelled,
 }
 

@@ -172,7 +172,7 @@ pub struct Terms {
 const HANDED_OUT_IN: Duration = Duration::from_secs(1);
 
 impl Terms {
-    /// How long after a promise a reused answer must still have its margin.
+    /// How long after a placement a reused answer must keep its margin.
     #[must_use]
     pub fn promised_for(&self) -> Duration {
         self.collected_in.max(HANDED_OUT_IN)

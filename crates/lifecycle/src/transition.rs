@@ -374,7 +374,7 @@ impl NextOrder {
         }
         let rule = policy.faults.rule(fault.class);
         let pause = match rule.remedy {
-            Remedy::Tell => return self.fail(FailCause::Refused(fault)),
+            Remedy::Tell => return self.fail(FailCause::Rejected(fault)),
             Remedy::Hold => {
                 self.next.phase = Phase::Queued { until: self.next.deadline, held: true };
                 self.tell(TimelineEvent::Held);

@@ -249,7 +249,7 @@ impl Settings {
         for (index, account) in self.accounts.iter().enumerate() {
             let name = &account.name;
             if account.key.0.chars().count() != KEY_CHARS {
-                return Err(format!("the key of account {name:?} has not {KEY_CHARS} characters"));
+                return Err(format!("the key of account {name:?} must have {KEY_CHARS} characters"));
             }
             let others = &self.accounts[..index];
             if others.iter().any(|other| other.name == *name || other.key == account.key) {

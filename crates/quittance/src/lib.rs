@@ -119,6 +119,9 @@ use tokio::task::JoinHandle;
 
 /// How long the last check of the store may take, including the putting back of forgotten orders.
 const LAST_LOOK_WAIT: Duration = Duration::from_secs(8);
+/// How long a ticket waits after its deadline. An order without an answer becomes a dead letter at its deadline, and the
+/// caller gets the reason once that is written.
+const LAST_COMMIT_WAIT: Duration = Duration::from_secs(1);
 
 /// One node: it accepts orders, carries them out and hands out answers. Clones share the node.
 #[derive(Clone)]
@@ -245,7 +248,9 @@ pub enum NoAnswer {
     Expired,
     #[error("the answer went to another order: place the order again")]
     TakenByAnother,
-    #[error("there is no answer yet; the order goes on: place it again to join it")]
+    #[error(
+        "there is no answer yet, and the order continues: to join it, place it again with the same idempotency key"
+    )]
     NotYet,
     #[error("the order is no longer on record")]
     Forgotten,
@@ -253,8 +258,8 @@ pub enum NoAnswer {
 
 fn failed(cause: &FailCause) -> String {
     match cause {
-        FailCause::Refused(fault) => {
-            format!("the provider refuses it: {fault}; `quittance errors` says what that means")
+        FailCause::Rejected(fault) => {
+            format!("the provider rejects it: {fault}; `quittance errors` says what that means")
         }
         FailCause::Cancelled => "it was cancelled".into(),
     }
@@ -480,7 +485,15 @@ impl Ticket {
     /// Waits for the answer until the caller's time is up. This may be called again.
     pub async fn wait(&self) -> Result<Solved, NoAnswer> {
         let order = self.placed.key;
-        match self.engine.wait(&self.placed).await {
+        let outcome = match self.engine.wait(&self.placed).await {
+            Outcome::NotYet => {
+                let placed =
+                    PlacedOrder { until: self.engine.now() + LAST_COMMIT_WAIT, ..self.placed.clone() };
+                self.engine.wait(&placed).await
+            }
+            outcome => outcome,
+        };
+        match outcome {
             Outcome::Answered(answer) => {
                 let origin = self.origin().await;
                 let remaining_life = answer.remaining_life(self.engine.now());

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 #[cfg(feature = "embedded")]
-use quittance_store_embedded::EmbeddedStore;
+use quittance_store_embedded::{self as embedded, EmbeddedStore};
 #[cfg(feature = "postgres")]
 use quittance_store_postgres::{PostgresStore, Settings as PostgresSettings};
 #[cfg(feature = "redis")]
@@ -98,6 +98,8 @@ struct FolderSecret {
     known: OnceLock<[u8; 32]>,
     /// A report that the file was missing when the store was opened, to be sent once.
     was_gone: Mutex<Option<String>>,
+    /// A report that the database was missing beside this file when the store was opened.
+    emptied: Option<String>,
 }
 
 impl Place {
@@ -141,13 +143,21 @@ impl Place {
             #[cfg(feature = "embedded")]
             Self::Embedded(dir) => {
                 let folder = dir.clone();
+                let had_database = dir.join(embedded::DATABASE).exists();
                 // A large store takes seconds to open, and nothing else should wait for it.
                 let opening = tokio::task::spawn_blocking(move || EmbeddedStore::open(&folder));
                 let store = match opening.await {
                     Ok(store) => store?,
                     Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
                 };
-                let keeper = SecretHome::Folder(dir.clone(), store.clone(), Arc::default());
+                let is_emptied = !had_database
+                    && matches!(callback_secret::found_in(dir), Ok(Some(_)))
+                    && store.damage().is_none();
+                let secret = FolderSecret {
+                    emptied: is_emptied.then(|| words_for_emptied(dir)),
+                    ..FolderSecret::default()
+                };
+                let keeper = SecretHome::Folder(dir.clone(), store.clone(), Arc::new(secret));
                 Opened { store: Arc::new(store.clone()), membership: Arc::new(store), leases: None, keeper }
             }
             #[cfg(feature = "redis")]
@@ -285,7 +295,7 @@ impl Opened {
     pub(crate) fn damage(&self) -> Option<String> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            SecretHome::Folder(_, store, _) => store.damage(),
+            SecretHome::Folder(_, store, secret) => store.damage().or_else(|| secret.emptied.clone()),
             _ => None,
         }
     }
@@ -379,6 +389,16 @@ impl Opened {
 #[cfg(feature = "embedded")]
 async fn has_orders(store: &EmbeddedStore) -> Result<bool, StoreError> {
     Ok(!store.list(Which::ALL, None, 1).await?.is_empty())
+}
+
+#[cfg(feature = "embedded")]
+fn words_for_emptied(dir: &Path) -> String {
+    format!(
+        "{} was gone at the start, although a node has worked in this folder: it was deleted or moved while no node ran. Its orders are \
+         not known any more: they are bought again if they are placed again. Stop the node and restore a backup, or compare the \
+         provider's list; then mark this alert as seen",
+        dir.join(embedded::DATABASE).display()
+    )
 }
 
 #[cfg(feature = "embedded")]

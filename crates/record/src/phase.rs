@@ -112,7 +112,7 @@ impl<'a> PhaseRecord<'a> {
     }
 }
 
-names! { enum FailName { Refused = "refused", Cancelled = "cancelled" } }
+names! { enum FailName { Rejected = "rejected", Cancelled = "cancelled" } }
 
 names! { enum DeadName {
     Spent = "spent", Deadline = "deadline", NotTaken = "not_taken", Doubt = "in_doubt", StoreForgot = "store_forgot",
@@ -126,8 +126,8 @@ mirror! {
 impl<'a> CauseRecord<'a> {
     fn of_failure(cause: &'a FailCause) -> Self {
         match cause {
-            FailCause::Refused(fault) => {
-                Self { is: FailName::Refused.text(), fault: Some(FaultRecord::of(fault)) }
+            FailCause::Rejected(fault) => {
+                Self { is: FailName::Rejected.text(), fault: Some(FaultRecord::of(fault)) }
             }
             FailCause::Cancelled => Self { is: FailName::Cancelled.text(), fault: None },
         }
@@ -137,7 +137,7 @@ impl<'a> CauseRecord<'a> {
         let raw = need(raw, "cause")?;
         FailName::read(raw.is, "is")
             .and_then(|name| match name {
-                FailName::Refused => FaultRecord::read(raw.fault).map(FailCause::Refused),
+                FailName::Rejected => FaultRecord::read(raw.fault).map(FailCause::Rejected),
                 FailName::Cancelled => Ok(FailCause::Cancelled),
             })
             .within("cause")

@@ -123,6 +123,26 @@ pub(crate) fn rescue(
     is_saved
 }
 
+/// Checks the pages of the database before the first write, which could overwrite rows of a damaged page. If a page is
+/// damaged, saves a copy of all rows for the next [`adopt`], and returns `true`. A database that cannot be copied stays
+/// as it is: opening it fails, or its damaged rows are set aside.
+pub(crate) fn rescue_unsound(home: &StoreHome) -> bool {
+    let Ok(conn) = home.connect() else { return false };
+    if is_sound(&conn) {
+        return false;
+    }
+    rescue(home, &Files::of(home), &conn, |draft| copy_whole(&conn, draft))
+}
+
+/// Whether SQLite finds no damage in the pages. Wrong values in rows are noticed when the rows are read.
+fn is_sound(conn: &Connection) -> bool {
+    let findings = conn.prepare("PRAGMA quick_check").and_then(|mut check| {
+        check.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
+    });
+    // What cannot be checked at all cannot be opened, and the error then says why.
+    findings.map_or(true, |findings| !findings.iter().any(|finding| finding.contains(" page ")))
+}
+
 /// Copies all that the open connection can read, page by page.
 pub(crate) fn copy_whole(conn: &Connection, draft: &Path) -> rusqlite::Result<()> {
     conn.execute("VACUUM INTO ?1", [draft.to_string_lossy()]).map(drop)

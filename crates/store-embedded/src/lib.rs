@@ -103,7 +103,11 @@ impl EmbeddedStore {
     }
 
     pub fn open_with(dir: &Path, settings: &Settings) -> Result<Self, EmbeddedOpenError> {
-        let home = StoreHome::enter(dir)?;
+        let mut home = StoreHome::enter(dir)?;
+        if !home.is_restored && files::rescue_unsound(&home) {
+            drop(home);
+            home = StoreHome::enter(dir)?;
+        }
         let failed = |error| home.misses(error);
         schema::settle(&home, &home.connect().map_err(failed)?)?;
         let (conn, ScanResult { mut ledger, last_version, next_id }) =
@@ -240,8 +244,8 @@ fn lost(missing: usize, stale: usize) -> String {
 
 fn restored() -> String {
     format!(
-        "the files of the store were deleted, moved or overwritten while a node had it open, and it continues with {RESCUED}, the copy \
-         that the node saved: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the files, \
+        "the files of the store were damaged, or deleted, moved or overwritten while a node had it open, and it continues with \
+         {RESCUED}, a copy of what could still be read: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the files, \
          then mark this alert as seen"
     )
 }

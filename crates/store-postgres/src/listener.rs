@@ -103,7 +103,7 @@ impl PostgresListener {
                     lost = 0;
                     backoff.end();
                     if std::mem::take(has_warned) {
-                        tracing::info!("word of other nodes arrives from PostgreSQL again");
+                        tracing::info!("notices of other nodes arrive from PostgreSQL again");
                     }
                     if !shared.hears.swap(true, Ordering::Relaxed) {
                         // It is not known what was sent while the connection was down.
@@ -156,7 +156,7 @@ pub(crate) async fn recheck(shared: Arc<PostgresShared>, mut tried: watch::Recei
         waited = Duration::ZERO;
         // If the server is away, there is nothing to report; it is tried again.
         if let Err(failure) = recheck_once(&shared).await {
-            tracing::debug!(%failure, "a re-check of what is waited for has failed");
+            tracing::debug!(%failure, "the regular check of watched orders failed");
         }
     }
 }

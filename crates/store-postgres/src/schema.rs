@@ -39,9 +39,7 @@ CREATE TABLE IF NOT EXISTS {schema}.schema_versions (
 pub enum PostgresOpenError {
     #[error("PostgreSQL at {address} cannot be reached: {why}")]
     Unreachable { address: String, why: String },
-    #[error(
-        "PostgreSQL at {address} does not let us in: {why}; check the user, the password and pg_hba.conf"
-    )]
+    #[error("PostgreSQL at {address} rejects the login: {why}; check the user, the password and pg_hba.conf")]
     Refused { address: String, why: String },
     #[error("PostgreSQL at {address} has no such database: {why}; make it with createdb")]
     NoDatabase { address: String, why: String },

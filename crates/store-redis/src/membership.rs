@@ -61,10 +61,10 @@ impl RedisInner {
                 <[Value; 2]>::try_from(fields).map_err(|_| RedisFailure::Garbled)?;
             let last_heartbeat =
                 Timestamp::from_millis(moment(last_heartbeat)?.ok_or(RedisFailure::Garbled)?);
-            // A card that cannot be read must not hide the others.
+            // A status that cannot be read must not hide the others.
             match text(node_status)?.map(|node_status| decode_node_status(&node_status)) {
                 Some(Ok(node_status)) => nodes.push(Member { node_status, seen: last_heartbeat }),
-                Some(Err(error)) => tracing::debug!(%error, "the card of a node cannot be read"),
+                Some(Err(error)) => tracing::debug!(%error, "the status of a node cannot be read"),
                 None => {}
             }
         }

@@ -17,13 +17,13 @@ pub enum BadRedisUrl {
         "one server is one host; for several write redis+cluster:// or redis+sentinel:// in front of them"
     )]
     ManyHosts,
-    #[error("a port is a number from 1 to 65535, behind the host and a colon")]
+    #[error("a port is a number from 1 to 65535, after the host and a colon")]
     Port,
-    #[error("a database is a small number behind the port, as in redis://HOST:PORT/0")]
+    #[error("a database is a small number after the port, as in redis://HOST:PORT/0")]
     Database,
-    #[error("a cluster has no numbered databases: leave out what stands behind the servers")]
+    #[error("a cluster has no numbered databases: leave out what comes after the servers")]
     ClusterDatabase,
-    #[error("behind the sentinels stands the name of what they guard, as in redis+sentinel://HOST:PORT/NAME")]
+    #[error("after the sentinels comes the name of what they guard, as in redis+sentinel://HOST:PORT/NAME")]
     MasterName,
     #[error(
         "a percent sign in the address is followed by two hexadecimal digits; write %25 for the sign itself"

@@ -26,7 +26,7 @@ pub enum SnapshotSource {
     EmbeddedStore,
 }
 
-/// A snapshot with its origin.
+/// A snapshot, and where it was read: at a daemon or in the store.
 #[derive(Debug)]
 pub struct TakenSnapshot {
     pub snapshot: Snapshot,

@@ -31,7 +31,7 @@ pub enum CallError {
     NotConnected,
     #[error("its certificate is not trusted, or TLS failed")]
     Tls,
-    #[error("the connection ended without an answer")]
+    #[error("the connection ended without a reply")]
     NoAnswer,
 }
 

@@ -114,7 +114,7 @@ async fn a_story_tells_everything_but_secrets_and_takes_a_note() {
         (&timeline["tenant"], &timeline["site"], &timeline["life"]),
         (&json!("anna"), &json!("shop.example.com"), &json!(1))
     );
-    assert_eq!(timeline["letter"]["cause"], "retries_spent");
+    assert_eq!(timeline["dead_letter"]["cause"], "retries_spent");
     assert_eq!(
         (&timeline["on_replay"]["name"], &timeline["on_replay"]["may_pay"]),
         (&json!("pays"), &json!(true))
@@ -247,14 +247,14 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     let body = post(&fixture, "/v1/admin/dead/bulk", &dry).await.order(200);
     let cost = 3 * COST.0;
     let expected = json!({
-        "dry_run": true, "currency": "USD", "letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
+        "dry_run": true, "currency": "USD", "dead_letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
         "not_allowed": 0, "spent_micros": 0, "spent_unpriced": 0, "by_cause": { "retries_spent": 3 }, "unreadable": 0,
     });
     assert_eq!(body, expected);
     let dropping = json!({ "action": "drop", "dry_run": true });
     let body = post(&fixture, "/v1/admin/dead/bulk", &dropping).await.order(200);
     assert_eq!(
-        (&body["letters"], &body["would_pay"], &body["cost_micros"]),
+        (&body["dead_letters"], &body["would_pay"], &body["cost_micros"]),
         (&json!(4), &json!(0), &json!(0))
     );
     assert_eq!(get(&fixture, "/v1/admin/dead/bulk").await, json!({ "bulks": [] }), "nothing was begun");
@@ -315,7 +315,7 @@ async fn what_was_spent_on_a_great_many_is_reported_before_they_are_dropped() {
     }
     let body =
         post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
-    assert_eq!((&body["letters"], &body["spent_micros"]), (&json!(3), &json!(2 * COST.0)));
+    assert_eq!((&body["dead_letters"], &body["spent_micros"]), (&json!(3), &json!(2 * COST.0)));
 }
 
 #[tokio::test]
@@ -386,10 +386,10 @@ async fn a_record_that_cannot_be_read_is_shown_as_one() {
     let dry = post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "replay", "dry_run": true }))
         .await
         .order(200);
-    assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(0), &json!(1)));
+    assert_eq!((&dry["dead_letters"], &dry["unreadable"]), (&json!(0), &json!(1)));
     let dry =
         post(&fixture, "/v1/admin/dead/bulk", &json!({ "action": "drop", "dry_run": true })).await.order(200);
-    assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(1), &json!(1)));
+    assert_eq!((&dry["dead_letters"], &dry["unreadable"]), (&json!(1), &json!(1)));
 }
 
 /// Places the order of `dies` again.

@@ -94,7 +94,7 @@ impl LedgerEntry {
 
 pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<ProviderLedger, CliError> {
     let shown = path.display();
-    let wrong = |why: String| CliError::new(Exit::Usage, format!("the ledger {shown}: {why}"));
+    let wrong = |why: String| CliError::new(Exit::Usage, format!("the ledger {shown} cannot be read: {why}"));
     let file: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(path).map_err(|error| wrong(error.to_string()))?),

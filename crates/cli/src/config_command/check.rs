@@ -72,7 +72,7 @@ impl CheckReport {
 
     fn json(&self) -> Value {
         let Self { file, wrong, notes } = self;
-        json!({ "file": file, "right": wrong.is_empty(), "wrong": wrong, "notes": notes })
+        json!({ "file": file, "valid": wrong.is_empty(), "errors": wrong, "notes": notes })
     }
 
     fn text(&self) -> String {
@@ -81,8 +81,8 @@ impl CheckReport {
             if self.wrong.is_empty() { "the configuration (no file was found)" } else { "the configuration" };
         let file = self.file.as_deref().unwrap_or(unnamed);
         let result = match self.wrong.is_empty() {
-            true => "is right",
-            false => "is wrong: `quittance serve` would not start with it",
+            true => "is valid",
+            false => "is not valid: `quittance serve` would not start with it",
         };
         let notes: String = self.notes.iter().map(|note| format!("note: {note}\n")).collect();
         format!("{file} {result}\n{notes}")

@@ -87,7 +87,7 @@ impl Many {
         let can_be_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
         if !is_dry_run && !can_be_asked {
             let what = format!(
-                "{} of many dead letters needs --yes; --dry-run says how many there are, and what it would cost",
+                "{} of many dead letters needs --yes; --dry-run says how many there are, and what a replay would cost",
                 self.verb()
             );
             return Err(CliError::new(Exit::Usage, what));

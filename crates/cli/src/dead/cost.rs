@@ -22,7 +22,7 @@ impl Cost {
     /// Adds one page of a dry run.
     pub(super) fn add(&mut self, page: &DryRun) {
         self.currency = harmless(&page.currency);
-        self.letters += page.letters;
+        self.letters += page.dead_letters;
         self.would_pay += page.would_pay;
         self.cost += price_sum(page.cost_micros, page.unpriced);
         self.may_pay_twice += page.may_pay_twice;
@@ -33,7 +33,7 @@ impl Cost {
     pub(super) fn json(&self) -> Value {
         let Self { letters, would_pay, cost, may_pay_twice, not_allowed, unreadable, currency } = self;
         let known = cost.known();
-        json!({ "currency": currency, "dry_run": true, "letters": letters, "would_pay": would_pay,
+        json!({ "currency": currency, "dry_run": true, "dead_letters": letters, "would_pay": would_pay,
             "cost": known.map(|cost| cost.to_string()), "cost_micros": known.map(|cost| cost.0), "unpriced": cost.unpriced,
             "may_pay_twice": may_pay_twice, "not_allowed": not_allowed, "unreadable": unreadable })
     }
@@ -83,7 +83,7 @@ mod tests {
 
     fn cost(fields: &Value) -> Cost {
         let mut page = json!({
-            "dry_run": true, "letters": 2, "would_pay": 0, "currency": "USD", "cost_micros": null, "unpriced": 0,
+            "dry_run": true, "dead_letters": 2, "would_pay": 0, "currency": "USD", "cost_micros": null, "unpriced": 0,
             "may_pay_twice": 0, "not_allowed": 0, "spent_micros": 0, "spent_unpriced": 0, "by_cause": {}, "unreadable": 0,
         });
         fields.as_object().unwrap().iter().for_each(|(name, value)| page[name] = value.clone());
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_price_that_is_not_known_is_not_zero() {
-        let mixed = json!({ "letters": 1511, "would_pay": 1511, "cost_micros": 26_910, "unpriced": 1502, "may_pay_twice": 69 });
+        let mixed = json!({ "dead_letters": 1511, "would_pay": 1511, "cost_micros": 26_910, "unpriced": 1502, "may_pay_twice": 69 });
         assert_eq!(
             words(&mixed),
             "1511 dead letters would be replayed; 1511 of them may be paid for: about 0.02691 USD for 9 of them; the price \
@@ -110,7 +110,7 @@ mod tests {
         assert!(object["cost"].is_null() && object["cost_micros"].is_null(), "{object}");
         let known = words(&json!({ "would_pay": 2, "cost_micros": 5980 }));
         assert!(known.ends_with("2 of them may be paid for, about 0.00598 USD"), "{known}");
-        let unread = json!({ "letters": 3, "unreadable": 1 });
+        let unread = json!({ "dead_letters": 3, "unreadable": 1 });
         assert!(words(&unread).ends_with("; 1 more cannot be read, and are skipped"));
         let dropped = cost(&unread).words(BulkAction::Drop);
         assert!(dropped.starts_with("3 dead letters would be dropped"), "{dropped}");

@@ -195,7 +195,7 @@ fn as_text(order: &OrderTimeline) -> String {
     line("tenant", &order.tenant);
     line("site", &order.site);
     line("provider", &order.provider);
-    match &order.letter {
+    match &order.dead_letter {
         Some(letter) => {
             line("cause", &letter.why);
             line("since", &letter.since);

@@ -40,7 +40,9 @@ pub(super) async fn callbacks(config: &Config, may_call_out: bool) -> Vec<Findin
     let remedy = "check public_url and what stands in front of us";
     let near = match is_near(&address).await {
         Ok(near) => near,
-        Err(why) => return vec![finding(State::Bad, format!("{public_url} leads nowhere: {why}; {remedy}"))],
+        Err(why) => {
+            return vec![finding(State::Bad, format!("{public_url} cannot be reached: {why}; {remedy}"))];
+        }
     };
     let mut findings = Vec::new();
     if !is_https(&address) && !near {

@@ -26,7 +26,7 @@ impl<I: BufRead, O: Write> Questions<I, O> {
             None => self.until(
                 "Which service do you buy from? captchaai, 2captcha, anticaptcha, capsolver or capmonster",
                 "captchaai",
-                |typed| service(typed).ok_or_else(|| "it is none of them".to_owned()),
+                |typed| service(typed).ok_or_else(|| "it is not one of the choices".to_owned()),
             )?,
         };
         let (usual_url, usual_key_env) = usual(service);
@@ -57,7 +57,7 @@ impl<I: BufRead, O: Write> Questions<I, O> {
                      be used again.\n",
                 )?;
                 self.until("shared, exclusive or by_kind", "by_kind", |typed| {
-                    ReuseChoice::from_str(typed, true).map_err(|_| "it is none of them".to_owned())
+                    ReuseChoice::from_str(typed, true).map_err(|_| "it is not one of the choices".to_owned())
                 })?
             }
         };
@@ -177,7 +177,7 @@ mod tests {
             }
         );
         for words in [
-            "unknown: it is none",
+            "unknown: it is not one of",
             "begins with http://",
             "without https://",
             "lines are not known",

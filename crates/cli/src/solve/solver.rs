@@ -29,7 +29,7 @@ const IN_USE_LOOK: Duration = Duration::from_millis(100);
 /// When the user is informed that another command uses the store.
 const IN_USE_NOTE: Duration = Duration::from_secs(1);
 
-const NOT_PLACED: &str = "no order was placed, and nothing was paid";
+pub(super) const NOT_PLACED: &str = "no order was placed, and nothing was paid";
 const KEPT: &str =
     "the order stays on record, and no process works on it now: run the same command again to resume it";
 const DAEMON_CONTINUES: &str =
@@ -100,7 +100,7 @@ impl From<SolveError> for SolveFailure {
 impl From<CliError> for SolveFailure {
     fn from(error: CliError) -> Self {
         let code = match error.exit {
-            Exit::Config => "not_allowed",
+            Exit::Config => "unauthorized",
             Exit::Provider => "account",
             _ => "store",
         };
@@ -130,9 +130,8 @@ impl SolveFailure {
             "target_not_allowed" | "kind_not_allowed" => ("not_allowed", Exit::Usage),
             "idempotency_mismatch" => ("other_parameters", Exit::Usage),
             "answer_expired" => ("key_expired", Exit::Bad),
-            "refused" => ("held_back", Exit::Bad),
             "unknown_order" => ("forgotten", Exit::Bad),
-            "needs_a_person" | "too_many_open" => (&*code, Exit::Bad),
+            "held_back" | "needs_a_person" | "too_many_open" => (&*code, Exit::Bad),
             _ if status == 429 => ("rate_limited", Exit::Bad),
             _ if matches!(status, 400 | 413 | 415 | 422) => ("bad_request", Exit::Usage),
             _ => ("store", Exit::Store),
@@ -145,13 +144,20 @@ impl SolveFailure {
         let error = order.short.error.as_ref();
         let code = match order.short.status {
             Status::Failed if error.is_some_and(|error| error.code == "claimed_by_another") => "claimed",
-            Status::Failed => "refused",
+            Status::Failed => "rejected",
             Status::Dead => "dead",
             Status::Expired => "expired",
             Status::Cancelled => "cancelled",
             Status::Pending | Status::Solved => "not_yet",
         };
-        let message = error.map_or_else(|| format!("the order is {code}"), |error| error.message.clone());
+        let message = match (error, order.short.status) {
+            (Some(error), Status::Dead) => format!(
+                "it is a dead letter: {}; see `quittance dead show {}`, then replay or drop it",
+                error.message, order.short.key
+            ),
+            (Some(error), _) => error.message.clone(),
+            (None, _) => format!("the order is {code}"),
+        };
         Self::new(code, Exit::Bad, message)
     }
 }
@@ -229,7 +235,7 @@ impl Solver {
             Self::Daemon(client) => {
                 if order.draft().tenant != DEFAULT_TENANT {
                     let what = format!(
-                        "a daemon uses the store: set {TENANT_KEY} to the tenant's key, and name no tenant"
+                        "a daemon uses the store: set {TENANT_KEY} to the key of the tenant, and leave out --tenant"
                     );
                     return Err(SolveFailure::new("bad_request", Exit::Usage, what));
                 }

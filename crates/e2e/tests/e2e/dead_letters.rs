@@ -78,7 +78,11 @@ impl DeadLetterDaemon {
         for key in keys {
             let timeline = self.read(&format!("/v1/admin/orders/{key}"));
             // A replay is a new life. (The beats themselves may be left out of a timeline that has many.)
-            assert_eq!((&timeline["life"], &timeline["letter"]), (&json!(2), &Value::Null), "{timeline}");
+            assert_eq!(
+                (&timeline["life"], &timeline["dead_letter"]),
+                (&json!(2), &Value::Null),
+                "{timeline}"
+            );
             doubles += timeline["possible_doubles"].as_u64().expect("a number");
         }
         let ledger = sim.ledger();

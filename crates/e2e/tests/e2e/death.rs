@@ -192,7 +192,7 @@ fn nothing_is_lost(callers: &DeathCallers, dead: &[Value], ledger: &SimLedger) {
                 assert!(dead.contains(order.as_str()) || is_late, "{order} is lost: {event}");
             }
             // A result that has vanished at the provider: the caller got that reason.
-            (_, Some("refused" | "held_back")) => {
+            (_, Some("rejected" | "held_back")) => {
                 assert!(
                     tasks.iter().any(|task| task["state"] == "vanished"),
                     "refused without a reason: {event}"

@@ -284,7 +284,7 @@ impl Engine {
             let seconds = local.rests_until.since(now).as_secs().div_ceil(60) * 60;
             let code = local.failed_with.escape_debug();
             return nothing(&format!(
-                "its last refill came to nothing ({code}): it rests for up to {seconds} s more"
+                "the last refill brought no answer ({code}): the pool rests for up to {seconds} s more"
             ));
         }
         let given_up = local.usable.saturating_mul(LIVES_UNTIL_IDLE);
@@ -395,7 +395,7 @@ impl Engine {
                     local.rests_until = now + rest;
                 }
                 local.failed_with = match phase {
-                    Phase::Failed { cause: FailCause::Refused(fault), .. } => fault.code.clone(),
+                    Phase::Failed { cause: FailCause::Rejected(fault), .. } => fault.code.clone(),
                     _ => "no answer in time".to_owned(),
                 };
                 PoolPlace::Free

@@ -17,7 +17,7 @@ const FORGOTTEN_STEPS: &str = "the gateway's store lost what was written about t
 pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
     match outcome {
         Outcome::Answered(_) | Outcome::NotYet => NOT_READY.into(),
-        Outcome::Failed(FailCause::Refused(fault))
+        Outcome::Failed(FailCause::Rejected(fault))
         | Outcome::Dead(DeadCause::Spent(fault) | DeadCause::NotTaken(Some(fault))) => code_of_fault(fault),
         Outcome::Dead(DeadCause::NotTaken(None)) => NO_SLOT.into(),
         Outcome::Dead(DeadCause::Deadline) => TIMEOUT.into(),
@@ -33,7 +33,7 @@ pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
 pub(crate) fn reason_of_outcome(outcome: &Outcome) -> Option<String> {
     Some(match outcome {
         Outcome::Answered(_) | Outcome::NotYet | Outcome::Forgotten => return None,
-        Outcome::Failed(FailCause::Refused(fault)) => reason_of_fault(fault),
+        Outcome::Failed(FailCause::Rejected(fault)) => reason_of_fault(fault),
         Outcome::Failed(FailCause::Cancelled) => "the order was cancelled".to_owned(),
         Outcome::Dead(DeadCause::Spent(fault)) => {
             format!("{}; it was tried again as often as is allowed", reason_of_fault(fault))
@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn refused(class: FaultClass, code: &str) -> Outcome {
-        Outcome::Failed(FailCause::Refused(Fault::new(class, code)))
+        Outcome::Failed(FailCause::Rejected(Fault::new(class, code)))
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
         PlaceError::Refused(refusal) => match refusal {
             Refusal::OtherParameters => Code::IdempotencyMismatch.because(detail),
             Refusal::HeldBack { fault, until } => {
-                Code::Refused.because(detail).with_provider_code(fault.code).again_in(until.since(now))
+                Code::HeldBack.because(detail).with_provider_code(fault.code).again_in(until.since(now))
             }
             Refusal::Expired => Code::AnswerExpired.because(detail),
             Refusal::NeedsAPerson => Code::NeedsAPerson.because(detail),
@@ -92,6 +92,7 @@ fn field(why: &BadRequest) -> String {
         BadRequest::TooManyParams { .. } | BadRequest::BadTenant { .. } => "params".into(),
         BadRequest::BadKindName { .. } | BadRequest::MisspeltKind { .. } => "kind".into(),
         BadRequest::MisspeltParam { name, .. }
+        | BadRequest::MisspeltValue { name, .. }
         | BadRequest::OtherKind { name, .. }
         | BadRequest::NoSuchVersion { name, .. }
         | BadRequest::ContradictoryNames { other: name, .. } => format!("params.{name}"),

@@ -155,9 +155,9 @@ pub(super) struct StreamedChange {
     at: String,
 }
 
-fn refused(fault: &Fault) -> ErrorView {
+fn rejected(fault: &Fault) -> ErrorView {
     ErrorView {
-        code: "refused".to_owned(),
+        code: "rejected".to_owned(),
         message: fault.to_string(),
         provider_code: Some(fault.code.clone()),
     }
@@ -169,7 +169,7 @@ fn error(code: &str, message: impl Into<String>) -> ErrorView {
 
 fn failed(cause: &FailCause) -> (Status, Option<ErrorView>) {
     match cause {
-        FailCause::Refused(fault) => (Status::Failed, Some(refused(fault))),
+        FailCause::Rejected(fault) => (Status::Failed, Some(rejected(fault))),
         FailCause::Cancelled => (Status::Cancelled, Some(error("cancelled", "it was cancelled"))),
     }
 }

@@ -30,7 +30,7 @@ const LOOK_LATEST: Duration = Duration::from_secs(15);
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 problems!(PlaceProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, TooSlow, InFlight,
-    NeedsAPerson, AnswerExpired, TooLarge, WrongContentType, BadParams, BadCallback, IdempotencyMismatch, Refused,
+    NeedsAPerson, AnswerExpired, TooLarge, WrongContentType, BadParams, BadCallback, IdempotencyMismatch, HeldBack,
     RateLimited, TooManyOpen, TooManyWebhooks, StoreUnavailable);
 problems!(ReadProblems: Unauthorized, Forbidden, UnknownOrder, NeedsAPerson, StoreUnavailable);
 problems!(CancelProblems: Unauthorized, Forbidden, UnknownOrder, AlreadyOver, NeedsAPerson, StoreUnavailable);

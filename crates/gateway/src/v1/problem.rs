@@ -68,7 +68,7 @@ codes! {
     UnknownPool "unknown_pool" 404 "Pool not found",
         "GET /v1/pools lists the pools.";
     UnknownBulk "unknown_bulk" 404 "Bulk action not found",
-        "GET /v1/admin/dead/bulk lists the bulk actions in progress and those of the last day.";
+        "GET /v1/admin/dead/bulk lists the bulk actions in progress and those of the last day; `quittance dead stop` without a number stops all.";
     UnknownAlert "unknown_alert" 404 "Alert not found",
         "GET /v1/admin/alerts lists active alerts and those of the last day.";
     MethodNotAllowed "method_not_allowed" 405 "Method not allowed",
@@ -107,7 +107,7 @@ codes! {
         "Use a public http or https address, or ask the operator to allow this one.";
     IdempotencyMismatch "idempotency_mismatch" 422 "This key belongs to another order",
         "Use another Idempotency-Key for another order.";
-    Refused "refused" 422 "The provider rejected the same order a moment ago",
+    HeldBack "held_back" 422 "The provider rejected the same order a moment ago",
         "Fix what `provider_code` names, or wait before you retry.";
     RateLimited "rate_limited" 429 "Too many orders per unit of time",
         "Wait for the seconds in Retry-After, then retry.";
@@ -138,7 +138,7 @@ impl Code {
 
     /// Whether the response can have a `Retry-After`.
     const fn may_say_when(self) -> bool {
-        matches!(self.status(), 429 | 503) || matches!(self, Self::Refused | Self::InFlight)
+        matches!(self.status(), 429 | 503) || matches!(self, Self::HeldBack | Self::InFlight)
     }
 }
 

@@ -69,7 +69,7 @@ impl<S: Sync> FromRequest<S> for JsonBody {
                 Err(Refused::bad(&name, words))
             }
             Err(BadDocument::NotJson { line, column }) => {
-                Err(Code::BadJson.because(format!("It makes no sense at line {line}, column {column}.")))
+                Err(Code::BadJson.because(format!("The JSON is not valid at line {line}, column {column}.")))
             }
         }
     }
@@ -215,7 +215,7 @@ impl JsonBody {
             let bytes =
                 bytes.ok_or_else(|| Refused::bad(&field, "It must be the file in base64, padded."))?;
             if params.insert(name, bytes).is_some() {
-                return Err(Refused::bad(&field, "It stands among the params as well."));
+                return Err(Refused::bad(&field, "It is in `params`, too: send it once."));
             }
         }
         Ok(params)

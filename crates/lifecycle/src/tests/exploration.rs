@@ -286,7 +286,7 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         && !order.steps_lost
         && !order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
     {
-        assert_eq!(next.phase, Phase::Failed { cause: FailCause::Refused(fault.clone()), at: now });
+        assert_eq!(next.phase, Phase::Failed { cause: FailCause::Rejected(fault.clone()), at: now });
     }
 }
 

@@ -104,6 +104,17 @@ fn a_callback_that_a_poll_overtook_dates_the_answer_that_the_poll_brought() {
     assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "the poll says more: 65 s");
 }
 
+/// The first fallback poll came between the solve and the callback.
+#[test]
+fn a_callback_that_comes_a_moment_after_the_poll_dates_the_answer() {
+    let by_poll = life(&shared(), &[polled(70, PollOutcome::Answered(delivery("token")))]);
+    assert_eq!(earliest(&by_poll), START);
+    for (at, solved) in [(71, 66), (75, 70)] {
+        let dated = step(&by_poll, at, called_back(at, vec![])).next;
+        assert_eq!(earliest(&dated), START + secs(solved), "{at}");
+    }
+}
+
 /// The node was away when the provider called. It polled the task after its start, and then the provider called
 /// again.
 #[test]
@@ -132,14 +143,14 @@ fn a_callback_that_says_nothing_about_when_the_answer_was_solved_does_not_date_i
         receipt: Some(Receipt { at: START + secs(67), outages: vec![] }),
     };
     for (order, event, why) in [
-        (&by_poll, called_back(101, vec![]), "it came after the poll, so it may be a repeat"),
+        (&by_poll, called_back(106, vec![]), "it came long after the poll, so it may be a repeat"),
         (&by_poll, unknown, "its arrival time is not known"),
         (&by_poll, other, "it brings another answer"),
         (&by_callback, called_back(67, vec![]), "it is the same callback again"),
         (&by_callback, called_back(100, vec![]), "it is a repeat"),
         (&claimed, called_back(67, vec![]), "its caller has it"),
     ] {
-        let decision = transition(order, event, START + secs(102), &calls());
+        let decision = transition(order, event, START + secs(107), &calls());
         assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "{why}");
     }
 }

@@ -181,10 +181,9 @@ impl NextOrder {
         Answer { payload: delivery.payload, attempt: number, earliest, expires, cost }
     }
 
-    /// Dates an answer again when a callback comes after a poll has brought it. The callback was late because it
-    /// waited in the spill, or because the provider repeats it after an outage of ours. Such a callback is better
-    /// evidence than the poll. Any other late callback is no evidence: it may be the repeat of one that was lost on
-    /// its way.
+    /// Dates an answer again when a callback comes after a poll has brought it: the poll was a moment faster, the callback
+    /// waited in the spill, or the provider repeats it after an outage of ours. A callback is better evidence than a
+    /// poll. One that dates the solve after the poll is no evidence: it may be the repeat of one that was lost on its way.
     pub(super) fn date_again(
         mut self,
         number: u32,
@@ -205,9 +204,7 @@ impl NextOrder {
             Phase::Solved { answer, at }
                 if answer.attempt == number
                     && answer.payload.text == delivery.payload.text
-                    && answer.earliest == dated(None, *at)
-                    && (receipt.at <= *at
-                        || missed_since(attempt.unsolved_at, receipt, policy).is_some()) =>
+                    && answer.earliest == dated(None, *at) =>
             {
                 let earliest = dated(Some(receipt), receipt.at.min(*at));
                 if earliest <= answer.earliest || earliest > *at {

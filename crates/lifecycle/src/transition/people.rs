@@ -166,7 +166,7 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
         Phase::Solved { .. } | Phase::Claimed { .. } | Phase::Expired { .. } if order.terms.keyed => {
             Placement::Refused(Refusal::Expired)
         }
-        Phase::Failed { cause: FailCause::Refused(fault), at } if now < *at + policy.refusal_hold => {
+        Phase::Failed { cause: FailCause::Rejected(fault), at } if now < *at + policy.refusal_hold => {
             Placement::Refused(Refusal::HeldBack { fault: fault.clone(), until: *at + policy.refusal_hold })
         }
         Phase::Dead { cause: DeadCause::Doubt, .. } if is_in_doubt(order) => {

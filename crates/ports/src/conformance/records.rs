@@ -41,7 +41,7 @@ pub async fn a_record_of_a_megabyte_is_read_back_the_same(store: Arc<dyn Store>)
     assert_eq!(due.orders, [whole]);
 }
 
-/// Each step of one life is written over the record of the last.
+/// Each step of one life is written over the record of the step before it.
 pub async fn a_write_replaces_the_record(store: Arc<dyn Store>) {
     let submitting = samples::submitting("steps", START);
     let steps = [

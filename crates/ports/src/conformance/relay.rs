@@ -19,6 +19,8 @@ pub struct Relay {
 }
 
 impl Relay {
+    /// A store that calls the stores of these nodes in turn.
+    ///
     /// # Panics
     /// If `nodes` is empty.
     #[must_use]

@@ -21,7 +21,7 @@ use task_rows::TABLE;
 pub(crate) use proxy::{is_field as is_proxy_field, one_text as one_proxy, understand as read_proxy};
 
 pub use leaves::{Leaf, leaves};
-pub(crate) use leaves::{alias, kinds_of_types, sorts, stems, tells, types, wire_names};
+pub(crate) use leaves::{alias, kinds_of_types, sorts, stems, telling_values, tells, types, wire_names};
 
 pub use crate::kinds::OrderParams;
 

@@ -197,7 +197,7 @@ impl Any {
             4 => Phase::Solved { answer: self.answer(), at },
             5 => Phase::Claimed { answer: self.answer(), by: self.key(), at },
             6 => Phase::Expired { at },
-            7 => Phase::Failed { cause: FailCause::Refused(self.fault()), at },
+            7 => Phase::Failed { cause: FailCause::Rejected(self.fault()), at },
             8 => Phase::Failed { cause: FailCause::Cancelled, at },
             _ => Phase::Dead { cause: self.dead_cause(), at },
         }

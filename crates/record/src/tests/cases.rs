@@ -207,7 +207,7 @@ fn orders<const N: usize>(named: [(&'static str, Order); N]) -> Vec<(&'static st
 }
 
 fn phases() -> Vec<(&'static str, AnyRecord)> {
-    let refused = FailCause::Refused(fault(FaultClass::Caller));
+    let refused = FailCause::Rejected(fault(FaultClass::Caller));
     let spent = DeadCause::Spent(fault(FaultClass::Busy));
     let solving = Progress::Solving { task: secret("73045") };
     orders([

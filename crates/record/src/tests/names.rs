@@ -40,7 +40,7 @@ const PLACES: [(&str, &[&str]); 26] = [
     ("/event(webhook_tried)/outcome/is", DeliveryName::NAMES),
     ("/attempts(answered)/report/is", ReportStateName::NAMES),
     ("/webhooks/is", DeliveryStateName::NAMES),
-    ("/phase(failed)/cause(refused)/fault/class", &["caller"]),
+    ("/phase(failed)/cause(rejected)/fault/class", &["caller"]),
     ("/phase(dead)/cause(spent)/fault/class", &["busy"]),
     ("/event(submitted)/outcome(rejected)/fault/class", &["unsolvable"]),
     ("/event(called_back)/outcome(faulted)/fault/class", &["unsolvable"]),

@@ -301,6 +301,50 @@ fn a_bit_that_flips_on_the_disk_is_reported_and_set_aside() {
     scene.check(&scene.open());
 }
 
+/// Flips one bit where a page says where its rows begin. SQLite trusts that number, and would write new rows over old ones.
+#[test]
+fn a_bit_that_flips_in_the_head_of_a_page_costs_no_order() {
+    const PAGE: usize = 4096;
+    const LEAF_OF_A_TABLE: u8 = 0x0d;
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let orders: Vec<Arc<Order>> =
+        (0..60).map(|number| samples::queued(&format!("order {number}"), START).order).collect();
+    for order in &orders {
+        create(&store, order);
+    }
+    drop(store);
+    let bytes = fs::read(dir.path().join(DATABASE)).unwrap();
+    let heads = (PAGE..bytes.len()).step_by(PAGE).filter(|at| bytes[*at] == LEAF_OF_A_TABLE);
+    let mut noticed = 0;
+    for (head, bit) in heads.flat_map(|head| [2, 3].map(|bit| (head, bit))) {
+        let copy = tempfile::tempdir().unwrap();
+        for entry in fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+            fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+        }
+        let mut damaged = bytes.clone();
+        damaged[head + 5] ^= 1 << bit;
+        fs::write(copy.path().join(DATABASE), damaged).unwrap();
+        let store = match EmbeddedStore::open(copy.path()) {
+            Ok(store) => store,
+            // Nothing is written to what cannot be opened.
+            Err(error) => {
+                assert!(matches!(error, EmbeddedOpenError::Broken { .. }), "{error}");
+                continue;
+            }
+        };
+        noticed += usize::from(store.damage().is_some());
+        for number in 0..60 {
+            create(&store, &samples::queued(&format!("later {number}"), START).order);
+        }
+        drop(store);
+        let store = EmbeddedStore::open(copy.path()).unwrap();
+        let known = |order: &&Arc<Order>| !matches!(now(store.load(&order.key)), Ok(None));
+        assert_eq!(orders.iter().filter(known).count(), 60, "bit {bit} at {head}");
+    }
+    assert!(noticed > 0);
+}
+
 #[test]
 fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
     let readers: [fn(&EmbeddedStore, &DamageScene); 4] = [

@@ -43,13 +43,13 @@ fn place_with(file: &str, variables: &[(&str, &str)]) -> Place {
 fn report(place: &Place) -> Value {
     let output = place.run(&["config", "check", "--json"]);
     let report = output.json();
-    assert_eq!(output.code, Some(if report["right"] == true { 0 } else { 4 }), "{report}");
+    assert_eq!(output.code, Some(if report["valid"] == true { 0 } else { 4 }), "{report}");
     report
 }
 
 #[track_caller]
 fn wrong(place: &Place) -> Vec<String> {
-    let wrong = report(place)["wrong"].as_array().unwrap().clone();
+    let wrong = report(place)["errors"].as_array().unwrap().clone();
     wrong.iter().map(|what| what.as_str().unwrap().to_owned()).collect()
 }
 
@@ -196,7 +196,7 @@ fn an_address_in_use_is_a_note_because_the_daemon_may_have_it() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = place(&format!("listen = \"{}\"\n{PROVIDER}", taken.local_addr().unwrap()));
     let found = report(&place);
-    assert_eq!(found["right"], true, "{found}");
+    assert_eq!(found["valid"], true, "{found}");
     assert!(found["notes"].to_string().contains("another process listens there"), "{found}");
 }
 
@@ -208,7 +208,7 @@ fn a_configuration_that_is_right_says_so_to_scripts() {
         report(&place_with(&format!("listen = \"127.0.0.1:0\"\n{file}"), env))
     };
     let found = report_of(right, &[("K", key)]);
-    assert_eq!((&found["right"], &found["notes"]), (&true.into(), &json!([])), "{found}");
+    assert_eq!((&found["valid"], &found["notes"]), (&true.into(), &json!([])), "{found}");
     // All that `serve` would not start with is wrong, and is reported at once.
     let admin = "[admin]\nkey_env = \"A\"\n[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n[tls]\ncert_file = \"c.pem\"\nkey_file = \"k.pem\"\n";
     let script = right.replace("two.example.com", "two.example.com/in.php");
@@ -219,8 +219,8 @@ fn a_configuration_that_is_right_says_so_to_scripts() {
         (format!("{right}{admin}"), vec![("K", key), ("A", "abc"), ("T", "")], 3, "has 3 characters"),
     ] {
         let found = report_of(&file, &env);
-        let wrong = found["wrong"].as_array().unwrap();
-        assert_eq!((&found["right"], wrong.len()), (&false.into(), count), "{found}");
+        let wrong = found["errors"].as_array().unwrap();
+        assert_eq!((&found["valid"], wrong.len()), (&false.into(), count), "{found}");
         assert!(wrong.iter().any(|what| what.as_str().unwrap().contains(words)), "{words}: {found}");
     }
     let wide =
@@ -245,7 +245,21 @@ fn a_file_of_this_node_that_serve_cannot_open_is_wrong() {
         std::fs::create_dir_all(&path).unwrap();
         finds(&place, &[&[&format!("data/{name} is a folder"), "move it away"]]);
         std::fs::remove_dir(&path).unwrap();
-        std::fs::write(&path, "").unwrap();
+        let valid: &[u8] = if name == "callback-secret" { &[7; 32] } else { &[] };
+        std::fs::write(&path, valid).unwrap();
         finds(&place, &[]);
+    }
+}
+
+#[test]
+fn a_database_of_another_program_and_a_secret_of_the_wrong_length_are_wrong() {
+    for (name, content, words) in [
+        ("orders.db", &b"these are notes, and no database"[..], "is not a store of Quittance"),
+        ("callback-secret", &[7; 64], "must hold exactly 32 bytes"),
+    ] {
+        let place = place(&format!("listen = \"127.0.0.1:0\"\n{PROVIDER}[store]\nurl = \"embedded:data\"\n"));
+        std::fs::create_dir_all(place.path("data")).unwrap();
+        std::fs::write(place.path("data").join(name), content).unwrap();
+        finds(&place, &[&[name, words]]);
     }
 }

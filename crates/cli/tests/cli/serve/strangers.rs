@@ -81,7 +81,6 @@ fn files_are_kept_back_for_the_store_and_the_provider() {
     });
     drop(of_tenant);
     let ended = daemon.end(Signal::TERM);
-    let words =
-        "only 128 files may be open at once, and listener.connections_max is 20000: 64 connections are taken";
+    let words = "only 128 files may be open at once, and listener.connections_max is 20000: at most 64 connections are";
     assert!(ended.err.contains(words), "{}", ended.err);
 }

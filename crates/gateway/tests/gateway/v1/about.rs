@@ -76,7 +76,7 @@ fn the_document_leads_nowhere_that_is_not_there_and_names_every_code() {
         "in_flight",
         "answer_expired",
         "needs_a_person",
-        "refused",
+        "held_back",
         "bad_json",
         "target_not_allowed",
         "kind_not_allowed",

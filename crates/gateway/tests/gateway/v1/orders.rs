@@ -166,10 +166,10 @@ async fn what_the_provider_refuses_is_answered_and_then_held_back() {
     let fixture = Fixture::new().await;
     let failed = fixture.end_of(&path_of(&fixture.place("refuse-1").await.order(202))).await;
     assert_eq!(failed["status"], "failed");
-    assert_eq!(failed["error"]["code"], "refused");
+    assert_eq!(failed["error"]["code"], "rejected");
     assert_eq!(failed["error"]["provider_code"], "ERROR_WRONG_SITEKEY");
     let again = fixture.place("refuse-1").await;
-    assert_eq!(again.must_be(422, "refused")["provider_code"], "ERROR_WRONG_SITEKEY");
+    assert_eq!(again.must_be(422, "held_back")["provider_code"], "ERROR_WRONG_SITEKEY");
     assert_eq!(again.header("retry-after"), Some("30"));
     fixture.pass(Duration::from_secs(31));
     fixture.place("refuse-1").await.order(202);

@@ -12,7 +12,7 @@ pub(super) const TABLE: &[CodeRow] = &[
     row("ERROR_KEY_DOES_NOT_EXIST", 1, AccountBlocked, "Account authorization key not found in the system"),
     row("ERROR_KEY_DENIED_ACCESS", 1, AccountBlocked, "The account is blocked or the key may not be used"),
     row("ERROR_KEY_TEMP_BLOCKED", 1, Busy, "The key is blocked for a while, for too many errors"),
-    row("ERROR_WRONG_USER_KEY", 1, AccountBlocked, "The key has not the form of a key"),
+    row("ERROR_WRONG_USER_KEY", 1, AccountBlocked, "The key is not a valid key"),
     row("ERROR_NO_SLOT_AVAILABLE", 2, Busy, "No idle workers are available at the moment, try a bit later"),
     row("ERROR_ZERO_CAPTCHA_FILESIZE", 3, Caller, "The size of the captcha is less than 100 bytes"),
     row("ERROR_TOO_BIG_CAPTCHA_FILESIZE", 4, Caller, "The size of the captcha is too large"),

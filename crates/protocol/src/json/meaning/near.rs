@@ -16,7 +16,7 @@ pub(super) fn squeezed(name: &str) -> String {
 /// Whether two short names differ by one typing error.
 fn is_near_and_short(typed: &str, known: &str) -> bool {
     let is_short = (3..=4).contains(&known.chars().count().min(typed.chars().count()));
-    is_short && typed.chars().next() == known.chars().next() && strsim::osa_distance(typed, known) <= 1
+    is_short && strsim::osa_distance(typed, known) <= 1
 }
 
 /// Whether two names differ only by typing errors.
@@ -196,6 +196,31 @@ pub(super) fn is_class_of_another(params: &BTreeMap<String, Param>) -> bool {
     kinds.chain(others).any(|known| core_of(&known) == core && !core.is_empty())
 }
 
+/// Fields whose value chooses the kind, and their values that no row of the table has.
+const TELLING: [(&str, &[&str]); 2] = [
+    ("class", &["alibaba", "altcha", "Basilisk", "binance", "castle", "HUNT", "prosopo", "temu", "yidun"]),
+    ("cloudflareTaskType", &["token"]),
+];
+
+/// Refuses a misspelt value of a field that chooses the kind.
+pub(super) fn check_values(params: &BTreeMap<String, Param>) -> Result<(), BadRequest> {
+    for (name, others) in TELLING {
+        let Some(Param::Text(value)) = params.get(name) else { continue };
+        let typed = squeezed(value);
+        let known: Vec<&str> = task::telling_values(name).chain(others.iter().copied()).collect();
+        if known.iter().any(|known| squeezed(known) == typed) {
+            continue;
+        }
+        let distance = |known: &&&str| strsim::osa_distance(&typed, &squeezed(known));
+        let is_meant = |known: &&&str| distance(known) <= if squeezed(known).len() <= 5 { 1 } else { 2 };
+        let nearest = known.iter().filter(is_meant).min_by_key(distance).map(|known| (*known).to_owned());
+        if let Some(meant) = nearest.or_else(|| kind(value)) {
+            return Err(BadRequest::MisspeltValue { name: name.to_owned(), meant });
+        }
+    }
+    Ok(())
+}
+
 /// Names that every order may have.
 const COMMON: [&str; 9] = [
     "type",
@@ -256,15 +281,11 @@ pub(super) fn check_names(kind: Option<&Kind>, params: &BTreeMap<String, Param>)
         let roots = roots(name);
         let is_documented = PARAMETERS.contains(&name.as_str());
         let is_near = |known: &&str| {
-            let known_dead_letters = squeezed(known);
+            let known_name = squeezed(known);
             let is_slip = match kind {
-                Some(_) if is_documented => typed == known_dead_letters,
-                Some(_) => is_slip(&typed, &known_dead_letters),
-                None => {
-                    VISIT.contains(known)
-                        && typed != known_dead_letters
-                        && is_slip(&typed, &known_dead_letters)
-                }
+                Some(_) if is_documented => typed == known_name,
+                Some(_) => is_slip(&typed, &known_name),
+                None => VISIT.contains(known) && typed != known_name && is_slip(&typed, &known_name),
             };
             is_slip || roots.contains(&known.to_lowercase())
         };

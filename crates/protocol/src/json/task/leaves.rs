@@ -101,6 +101,12 @@ pub(crate) fn sorts(kind: &str) -> impl Iterator<Item = (&'static str, &'static 
     rows(kind).flat_map(known).filter_map(|(path, reply)| Some((*path, (*reply)?)))
 }
 
+/// The values of a field that choose the kind of a task.
+pub(crate) fn telling_values(field: &str) -> impl Iterator<Item = &'static str> {
+    let marks = TABLE.iter().flat_map(|row| row.marked_by);
+    marks.filter(move |(path, _)| *path == field).filter_map(|(_, value)| *value)
+}
+
 /// Fields that turn a task with the type of `kind` into another kind.
 pub(crate) fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
     let stems_of = |row: &TaskRow| {

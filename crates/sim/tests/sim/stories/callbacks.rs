@@ -135,7 +135,7 @@ fn an_error_code_in_a_callback_is_never_handed_out_as_an_answer() {
     let fault = Fault::new(FaultClass::Caller, "ERROR_BAD_TOKEN");
     assert_eq!(typo.last_outcome(), None, "it gets its outcome when the world goes on");
     world.settle();
-    assert_eq!(typo.last_outcome(), Some(Outcome::Failed(FailCause::Refused(fault))));
+    assert_eq!(typo.last_outcome(), Some(Outcome::Failed(FailCause::Rejected(fault))));
 
     let hard = node.asks(turnstile("hard"));
     assert_eq!(

@@ -99,7 +99,7 @@ fn a_refusal_is_held_against_a_herd_for_a_while_and_then_forgotten() {
     world.provider.on_submit("typo", &[SubmitScript::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY")]);
     let first = nodes[0].asks(turnstile("typo"));
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
-    assert_eq!(first.last_outcome(), Some(Outcome::Failed(FailCause::Refused(fault.clone()))));
+    assert_eq!(first.last_outcome(), Some(Outcome::Failed(FailCause::Rejected(fault.clone()))));
     for n in 0..20 {
         world.after(1);
         let again = nodes[n % 2].asks(turnstile("typo"));

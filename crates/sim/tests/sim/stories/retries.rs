@@ -124,7 +124,7 @@ fn a_permanent_code_is_never_retried_and_the_caller_gets_it() {
     world.after(3600);
     assert_eq!(world.provider.submitted_at("typo"), [0]);
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
-    assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Refused(fault))));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Rejected(fault))));
     assert_eq!(caller.answered_at(), Some(0));
     assert_eq!(world.usage(), Counters { asked: 1, attempts: 1, failed: 1, ..Counters::default() });
 }
@@ -141,7 +141,7 @@ fn a_permanent_code_in_a_poll_ends_the_order_with_that_code() {
     assert_eq!(world.provider.submits("gone").len(), 1);
     assert_eq!(world.provider.polled_at("task-1").len(), 1);
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID");
-    assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Refused(fault))));
+    assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Rejected(fault))));
     let usage = world.usage();
     assert_eq!((usage.paid, usage.failed, usage.retried), (1, 1, 0));
 }

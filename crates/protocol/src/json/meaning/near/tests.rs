@@ -1,7 +1,9 @@
 //! Tests of misspelt kinds: how many are noticed, and that no documented name is taken for one.
 
-use super::kind;
+use super::{check_values, kind};
 use crate::kinds::UNDESCRIBED;
+use quittance_lifecycle::Value as Param;
+use std::collections::BTreeMap;
 
 const NAMES: [&str; 23] = [
     "turnstile",
@@ -128,5 +130,43 @@ fn no_name_that_a_service_documents_is_a_typing_error() {
         ["brandnew", "akamai", "arkose", "botguard", "incognia", "kasada", "perimeterx", "puzzle", "slider"]
     {
         assert_eq!(kind(name), None, "{name}");
+    }
+}
+
+#[test]
+fn a_typing_error_at_the_first_letter_of_a_short_name_is_noticed() {
+    for (typed, meant) in
+        [("stpd", "tspd"), ("etxt", "text"), ("rgid", "grid"), ("acpy", "capy"), ("uhnt", "hunt")]
+    {
+        assert_eq!(kind(typed).as_deref(), Some(meant), "{typed}");
+    }
+}
+
+#[test]
+fn a_misspelt_value_that_chooses_the_kind_is_refused_with_the_right_one() {
+    let check = |name: &str, value: &str| {
+        check_values(&BTreeMap::from([(name.to_owned(), Param::from(value))])).map_err(|why| why.to_string())
+    };
+    for (name, value, meant) in [
+        ("class", "Datadmoe", "DataDome"),
+        ("class", "DataDom", "DataDome"),
+        ("class", "tspdd", "tspd"),
+        ("class", "frendly", "friendly"),
+        ("class", "Turnstlie", "turnstile"),
+        ("cloudflareTaskType", "cf_clearence", "cf_clearance"),
+        ("cloudflareTaskType", "tokn", "token"),
+    ] {
+        let refused = check(name, value).unwrap_err();
+        assert!(refused.contains(&format!("did you mean `{meant}`?")), "{value}: {refused}");
+    }
+    for (name, value) in [
+        ("class", "DataDome"),
+        ("class", "datadome"),
+        ("class", "altcha"),
+        ("class", "Basilisk"),
+        ("class", "SomethingNew"),
+        ("cloudflareTaskType", "wait_room"),
+    ] {
+        assert_eq!(check(name, value), Ok(()), "{value}");
     }
 }
