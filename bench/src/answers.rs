@@ -192,7 +192,7 @@ fn repeat<'a>(what: &str, mut once: impl FnMut() + 'a) -> Subject<'a> {
 /// The parts of a join that can be called by themselves.
 fn parts(seat: &AnswerSeat) -> Vec<Subject<'_>> {
     let (engine, store) = seat;
-    let kind = scene::kind(KIND).expect("the catalog has it");
+    let kind = scene::kind(KIND).expect("the catalogue has it");
     let policy = scene::policy();
     let at = scene::now();
     let (key, terms) = scene::checked(0, at);

@@ -40,7 +40,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 pub(crate) fn checked(n: u64, at: Timestamp) -> (quittance_lifecycle::Key, Arc<Terms>) {
-    let kind = kind(KIND).expect("the catalog has it");
+    let kind = kind(KIND).expect("the catalogue has it");
     let checked = draft(n).check(&kind, KeySettings::default(), &policy(), at, n.into());
     let (key, terms) = checked.expect("the usual order is in order");
     (key, Arc::new(terms))

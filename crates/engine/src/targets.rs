@@ -62,7 +62,7 @@ pub struct Targets {
     pub images: bool,
     /// Whether orders of open kinds are taken. Unset, they are on nodes without tenants.
     pub undescribed: Option<bool>,
-    /// Hosts of captcha vendors, by kind, beside those that the catalog knows.
+    /// Hosts of captcha vendors, by kind, beside those that the catalogue knows.
     pub vendors: BTreeMap<String, Vec<HostPattern>>,
 }
 

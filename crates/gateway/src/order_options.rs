@@ -1,6 +1,6 @@
 //! The fields of a request for Quittance itself: which job it is, how long it can take, and how fresh and how shared
 //! its answer can be. Both foreign protocols read them here, so a field has one meaning. No provider gets them: all
-//! are on the catalog's list of [control fields](quittance_protocol::kinds::CONTROL).
+//! are on the catalogue's list of [control fields](quittance_protocol::kinds::CONTROL).
 
 use crate::api::trace_of;
 use hyper::HeaderMap;

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 pub use undescribed::{PARAMETERS, UNDESCRIBED};
 
-/// A kind and its parameters, in the names of the catalog: what each protocol reads from a request.
+/// A kind and its parameters, in the names of the catalogue: what each protocol reads from a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderParams {
     pub kind: String,

@@ -352,7 +352,7 @@ mod tests {
             CloudflareChallenge::new(page, "192.0.2.1:80", "HTTP").user_agent("u").into(),
         ];
         for order in orders {
-            let kind = quittance_protocol::kinds::kind(order.kind()).expect("a kind of the catalog");
+            let kind = quittance_protocol::kinds::kind(order.kind()).expect("a kind of the catalogue");
             for name in order.draft.params.keys() {
                 assert!(kind.fields.iter().any(|field| field.name == name), "{}: {name}", order.kind());
             }

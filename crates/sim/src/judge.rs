@@ -106,7 +106,7 @@ pub(crate) fn judge(evidence: &LifeEvidence<'_>) -> Vec<Breach> {
     court.faults_are_not_retried_beyond_their_limit();
     court.a_closed_account_is_left_in_peace();
     court.callers_get_an_outcome();
-    court.the_usage_agree_with_the_ledger();
+    court.the_usage_agrees_with_the_ledger();
     court.breaches
 }
 
@@ -252,14 +252,14 @@ impl Court<'_> {
     /// Whether no node of ours could know, when `later` was bought, that the provider had taken `earlier`.
     fn is_excused(&self, earlier: &Task, later: &Task) -> bool {
         let reply_came = earlier.reply_reached.is_some_and(|at| at <= later.sent_at);
-        let word_came = earlier.callback_acked.is_some_and(|at| {
-            let keeper_was_hurt =
+        let callback_came = earlier.callback_acked.is_some_and(|at| {
+            let keeper_was_troubled =
                 earlier.acked_by.is_some_and(|node| self.was_troubled(node, at, later.sent_at));
-            at <= later.sent_at && !keeper_was_hurt
+            at <= later.sent_at && !keeper_was_troubled
         });
-        let node_was_hurt = self.was_troubled(earlier.node, earlier.accepted_at, later.sent_at);
+        let node_was_troubled = self.was_troubled(earlier.node, earlier.accepted_at, later.sent_at);
         let was_waited_out = later.sent_at + SLACK >= earlier.accepted_at + TASK_LIFE;
-        (!word_came && (!reply_came || node_was_hurt)) || was_waited_out
+        (!callback_came && (!reply_came || node_was_troubled)) || was_waited_out
     }
 
     fn nothing_delivered_is_lost(&mut self) {
@@ -481,7 +481,7 @@ impl Court<'_> {
         self.truth.tasks.iter().any(|task| task.who == who && task.vanishes_at != u64::MAX)
     }
 
-    fn the_usage_agree_with_the_ledger(&mut self) {
+    fn the_usage_agrees_with_the_ledger(&mut self) {
         // An answer from the stock was bought for another order, and is counted there. So is an answer that
         // is an order of its own in the stock.
         let bought = || self.evidence.orders.iter().filter(|order| !is_surplus(order));

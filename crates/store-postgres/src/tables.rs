@@ -11,7 +11,7 @@ use crate::shared::PostgresShared;
 use std::sync::atomic::Ordering;
 use tokio_postgres::types::Type;
 
-/// The result of one look at the catalog.
+/// The result of one look at the catalogue.
 pub(crate) enum Tables {
     Whole,
     /// None of the tables exists.

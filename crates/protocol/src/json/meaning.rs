@@ -1,6 +1,6 @@
 //! Finds out what an order asks for. Every API hands over a kind and parameters. The kind can be a method or a task
 //! type, parameters can have the names of either protocol, and some turn the order into another kind. The result uses
-//! the names of the catalog, and says each thing once.
+//! the names of the catalogue, and says each thing once.
 
 mod near;
 mod objects;
@@ -22,7 +22,7 @@ const TURNS_MAX: usize = 3;
 
 type MeantParams = BTreeMap<String, Param>;
 
-/// The order in the names of the catalog, or `None` if the request already uses them. `kinds` knows all kinds,
+/// The order in the names of the catalogue, or `None` if the request already uses them. `kinds` knows all kinds,
 /// including those that the operator has added.
 pub fn meaning(
     kind: &str,
@@ -108,7 +108,7 @@ fn keep_control(mut meant: MeantParams, params: &MeantParams) -> MeantParams {
     meant
 }
 
-/// Renames every parameter to its name in the catalog.
+/// Renames every parameter to its name in the catalogue.
 fn rename(meant: &mut OrderParams, kind: Option<&Kind>) -> Result<(), BadRequest> {
     rename_proxy(&mut meant.params)?;
     complete_proxy(&mut meant.params, kind);

@@ -1,5 +1,5 @@
 //! The task type and the fields of each kind, in both directions: [`spell`] writes an order for a provider,
-//! [`understand`] reads a client's task. The result has the names of the catalog, which are those of the classic
+//! [`understand`] reads a client's task. The result has the names of the catalogue, which are those of the classic
 //! protocol. So an order that is placed through one API is joined through the other.
 
 mod field;

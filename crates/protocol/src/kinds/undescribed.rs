@@ -1,4 +1,4 @@
-//! What the services sell and this catalog does not describe yet, by the documented names. None of these names counts
+//! What the services sell and this catalogue does not describe yet, by the documented names. None of these names counts
 //! as a misspelt known kind.
 
 /// Methods of the classic protocol and task types of the JSON protocol (documentation of 2captcha, CaptchaAI,

@@ -124,7 +124,7 @@ impl Study {
         let rate_max = self.rates.iter().copied().fold(0.0, f64::max);
         let mut cases = Vec::new();
         for kind in &self.kinds {
-            let kind = quittance_protocol::kinds::kind(kind).expect("the catalog has it");
+            let kind = quittance_protocol::kinds::kind(kind).expect("the catalogue has it");
             for rate in &self.rates {
                 let seed = self.seed.wrapping_mul(1000).wrapping_add(cases.len() as u64);
                 let (orders, other) = (per_kind * share(rate) / shares, stepped(*rate, rate_max));
