@@ -50,6 +50,19 @@ fn the_whole_table_has_every_class_and_every_code() {
 }
 
 #[test]
+fn the_columns_of_the_table_do_not_touch() {
+    let text = ask(None, None, false, &[]);
+    for class in Signal::ALL.map(|class| class.name()) {
+        for line in text.lines() {
+            let behind =
+                line.split_once(class).filter(|(before, _)| before.is_empty() || before.ends_with(' '));
+            let is_apart = behind.is_none_or(|(_, rest)| !rest.starts_with(char::is_alphanumeric));
+            assert!(is_apart, "{class}: {line}");
+        }
+    }
+}
+
+#[test]
 fn limits_and_corrections_of_the_configuration_are_in_it() {
     let own = [&PROVIDER[..], &["retry.limits.busy=9", "provider.main.faults.ERROR_BAD_PROXY=busy"]].concat();
     let text = ask(None, None, false, &own);

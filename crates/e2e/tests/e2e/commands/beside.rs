@@ -8,7 +8,7 @@ use crate::serve::Serve;
 use crate::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -119,6 +119,52 @@ fn a_store_that_stays_in_use_is_an_error_that_says_what_to_do() {
     ran.must_fail(5, &["is in use by process", "`quittance serve`", "Nothing was placed"]);
     engine.finish();
     assert_eq!(sim.ledger().accepted(), 1);
+}
+
+#[test]
+fn a_command_that_is_interrupted_while_it_waits_for_the_store_says_that_nothing_was_placed() {
+    let sim = Sim::start();
+    let sandbox = quick(Sandbox::polling(&sim));
+    let mut engine = sandbox.engine();
+    engine.say(&line(1, "holds-the-store"));
+    engine.hear("accepted");
+    let mut waiting = command(&sandbox, "late", &[]);
+    waiting.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let ran = interrupted_when(&mut waiting, |err| err.contains("waiting for it"));
+    ran.must_fail(130, &["no order was placed, and nothing was paid"]);
+    engine.finish();
+    assert_eq!(sim.ledger().accepted(), 1);
+}
+
+#[test]
+fn an_order_without_an_answer_at_its_deadline_names_its_dead_letter_with_and_without_a_daemon() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "every": 1, "do": { "solve_ms": 60_000 } }]));
+    let sandbox = quick(Sandbox::polling(&sim));
+    let late = ["--deadline", "1s"];
+    let words = ["it is a dead letter: the deadline was reached", "`quittance dead show "];
+    solve(&sandbox, "alone", &late).must_fail(1, &words);
+    let daemon = Serve::start(sandbox);
+    solve(&daemon.sandbox, "beside", &late).must_fail(1, &words);
+    daemon.end_in_peace();
+}
+
+/// Starts a command, and interrupts it once its standard error is as `is_ready` wants.
+fn interrupted_when(command: &mut Command, is_ready: impl Fn(&str) -> bool) -> Ran {
+    let mut child = ChildProcess::start(command);
+    let out = drain(child.0.stdout.take().expect("it is piped"));
+    let mut stream = child.0.stderr.take().expect("it is piped");
+    let mut err = String::new();
+    let mut part = [0; 1024];
+    while !is_ready(&err) {
+        let length = stream.read(&mut part).expect("a pipe can be read");
+        assert!(length > 0, "it ended too soon: {err}");
+        err += &String::from_utf8_lossy(&part[..length]);
+    }
+    kill_process(Pid::from_child(&child.0), Signal::INT).expect("our own child can be signalled");
+    let code = child.end();
+    stream.read_to_string(&mut err).expect("a pipe can be read");
+    Ran { code, out: out.join().expect("reading does not panic"), err }
 }
 
 /// Starts a slow order, and interrupts the command once the provider has the order. Returns how the command ended.

@@ -125,6 +125,23 @@ fn standing(caller: &mut NodeCaller) -> Option<Value> {
     alerts.into_iter().find(|alert| alert["rule"] == "records_unreadable" && alert["cleared_at"].is_null())
 }
 
+#[test]
+fn a_database_that_is_deleted_with_its_trail_while_the_daemon_is_stopped_is_reported() {
+    let sim = Sim::start();
+    let mut node = FleetNode::new(Sandbox::of(&sim)).started();
+    place(&mut NodeCaller::of(&node.url));
+    node.kill();
+    for file in ["orders.db", "orders.db-wal", "orders.db-shm", "orders.trail"] {
+        _ = fs::remove_file(node.sandbox.path("store").join(file));
+    }
+    node.sandbox.run(&["dead", "list"]).must_fail(5, &["orders.db is gone", "where a node has worked"]);
+    node.start();
+    alert(&mut NodeCaller::of(&node.url));
+    node.kill();
+    let node_log = node.log_after_exit();
+    assert!(node_log.contains("WARN") && node_log.contains("orders.db was gone at the start"), "{node_log}");
+}
+
 /// Regression: a budget for two answers bought 4, because the new database began the hour again.
 #[test]
 fn a_budget_does_not_begin_again_with_a_database_that_was_deleted_while_the_daemon_was_stopped() {
