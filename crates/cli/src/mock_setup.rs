@@ -3,12 +3,14 @@
 
 use crate::config_command::ConfigArgs;
 use crate::exit::{CliError, Exit, OrExit};
+use quittance::embedded;
 use quittance_config::{Config, Environment};
 use quittance_mock_provider::{
     BanLimits, DEMO_KEY, MillisRange, MockAccount, MockClassicDialect, MockKey, MockProvider, Settings,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -19,6 +21,8 @@ use tempfile::TempDir;
 const KEY_VARIABLE: &str = "QUITTANCE_MOCK_KEY";
 /// Solve times that are long enough to see an order wait, and short enough for a user who watches.
 const SOLVE_MS: MillisRange = MillisRange { from: 400, to: 1_000 };
+/// The folder of the store, in the temporary folder.
+const STORE: &str = "store";
 /// How often the removal of the folder is tried while the store still closes.
 const CLEAR_TRIES: u32 = 250;
 /// The pause between two tries to remove the folder.
@@ -73,15 +77,21 @@ impl MockSetup {
     pub(crate) async fn end(self) {
         self.provider.stop().await;
         let folder = self.folder.keep();
-        // Tasks that are ending may still close the store, which writes a file while we remove the others. A folder that
-        // cannot be removed at all is left to the system, which clears temporary folders.
-        for _ in 0..CLEAR_TRIES {
-            if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
+        // Tasks that are ending may still have the store open, and an open store saves a copy of files that are
+        // removed under it. A folder that cannot be removed at all is left to the system, which clears temporary folders.
+        for tries in 1..=CLEAR_TRIES {
+            let may_remove = is_closed(&folder.join(STORE)) || tries == CLEAR_TRIES;
+            if may_remove && (std::fs::remove_dir_all(&folder).is_ok() || !folder.exists()) {
                 return;
             }
             tokio::time::sleep(CLEAR_PAUSE).await;
         }
     }
+}
+
+/// Whether no part of this process has the store open: its lock is free.
+fn is_closed(store: &Path) -> bool {
+    File::open(store.join(embedded::LOCK)).map_or(true, |lock| lock.try_lock().is_ok())
 }
 
 fn not_started(what: &str, error: &io::Error) -> CliError {
@@ -109,7 +119,7 @@ fn settings() -> Settings {
 
 /// The text of the config file. Every host is allowed, because the mock provider opens no page.
 fn config_text(folder: &Path, provider: SocketAddr) -> String {
-    let store = Value::from(format!("embedded:{}", folder.join("store").display()));
+    let store = Value::from(format!("embedded:{}", folder.join(STORE).display()));
     format!(
         r#"[store]
 url = {store}

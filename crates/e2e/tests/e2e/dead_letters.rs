@@ -164,7 +164,7 @@ fn a_great_many_are_not_replayed_before_the_operator_has_confirmed() {
         .run(&["dead", "drop", "--site", "n1.example.com", "--dry-run", "--json"])
         .must_succeed()
         .json();
-    assert_eq!((&reply["letters"], &reply["would_pay"]), (&json!(1), &json!(0)));
+    assert_eq!((&reply["dead_letters"], &reply["would_pay"]), (&json!(1), &json!(0)));
     assert_eq!((sandbox.dead_letters().len(), sim.ledger().accepted()), (3, 0), "nothing was touched");
     for odd in [["--rate", "0"], ["--rate", "50/min"], ["--cause", "bad"], ["--older-than", "long"]] {
         sandbox.run(&[&["dead", "replay", "--all", "--dry-run"], &odd[..]].concat()).must_fail(2, &[odd[0]]);
@@ -172,7 +172,7 @@ fn a_great_many_are_not_replayed_before_the_operator_has_confirmed() {
     // What was bought tells what an answer costs.
     sandbox.run(&["dead", "replay", "--site", "n0.example.com", "--yes"]).must_succeed();
     let reply = sandbox.run(&["dead", "replay", "--all", "--dry-run", "--json"]).must_succeed().json();
-    assert_eq!((&reply["letters"], &reply["would_pay"]), (&json!(2), &json!(2)));
+    assert_eq!((&reply["dead_letters"], &reply["would_pay"]), (&json!(2), &json!(2)));
     assert!(reply["cost_micros"].as_u64().is_some_and(|cost| cost > 0), "{reply}");
     assert_eq!(sim.ledger().by_page().keys().collect::<Vec<_>>(), [&page("n0")]);
     let dropped = sandbox.run(&["dead", "drop", "--newer-than", "1h", "--yes"]);
