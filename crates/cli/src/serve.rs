@@ -281,7 +281,7 @@ impl Daemon {
             Err(error) => {
                 let what = CliError::of(Exit::Config, &error).what;
                 tracing::warn!(
-                    "the certificate was to be read again {why}, and the old one stays in use: {what}"
+                    "the certificate could not be read again {why}; the old one stays in use: {what}"
                 );
             }
         }
@@ -295,7 +295,7 @@ impl Daemon {
         self.gateway.drain(DRAIN_WAIT).await;
         if tokio::time::timeout(node::STOP_WAIT, self.node.stop()).await.is_err() {
             tracing::warn!(
-                "something was still under way after {} s; it is on record",
+                "some work was still in progress after {} s; its orders are on record",
                 node::STOP_WAIT.as_secs()
             );
         }
@@ -311,7 +311,10 @@ fn leave_note(config: &Config, at: SocketAddr) -> Option<AddressFile> {
     match note.write(at) {
         Ok(()) => Some(note),
         Err(error) => {
-            tracing::warn!("commands at the prompt will not find us: {error}");
+            tracing::warn!(
+                "the file with our address could not be written, so other commands will not find this daemon: \
+                            {error}"
+            );
             None
         }
     }

@@ -417,7 +417,7 @@ impl Engine {
         }
         Err(StoreError::Unavailable {
             doing: "putting back an order that the store forgot",
-            source: "other nodes write it at the same time".into(),
+            source: "other nodes write the order at the same time".into(),
         })
     }
 

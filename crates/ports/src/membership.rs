@@ -175,7 +175,8 @@ pub const RECOVERY_SPAN: Duration = Duration::from_secs(4);
 /// Nothing was written: the store is not the one that this node knows, and the node must first put back its orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it was flushed, restored or replaced. The nodes first put back the orders that they hold. Try again in some seconds"
+    "the store was flushed, restored or replaced. The nodes first put back the orders that they hold. Try again in some \
+     seconds"
 )]
 pub struct StoreForgot;
 

@@ -157,7 +157,7 @@ pub(crate) fn outcomes(rows: &[Row], batch: &WriteBatch) -> Result<Vec<CommitOut
     for row in rows {
         let Some(number) = column::<Option<i32>>(row, 1)? else { continue };
         let at = usize::try_from(number).ok().filter(|at| *at < outcomes.len());
-        let at = at.ok_or_else(|| PostgresError::Garbled("its answer does not fit the statement".into()))?;
+        let at = at.ok_or_else(|| PostgresError::Garbled("it does not fit the statement".into()))?;
         outcomes[at] = outcome(row, &batch.contests[at].write)?;
     }
     Ok(outcomes)

@@ -100,7 +100,7 @@ impl Compared {
         self.by_doubt_micros += theirs.cost.0;
         self.note(self.by_doubt, || {
             format!(
-                "task {task}, {}: only they have it; the doubt about order {}, attempt {}, may explain it",
+                "task {task}, {}: only in the ledger; the doubt about order {}, attempt {}, may explain it",
                 amount(theirs.cost.0),
                 order(doubt),
                 doubt.attempt
@@ -137,7 +137,11 @@ impl Comparison {
             None => {
                 self.compared.ours_only += 1;
                 self.compared.note(self.compared.ours_only, || {
-                    format!("order {}, attempt {}: they have no task {task}", order(&entry), entry.attempt)
+                    format!(
+                        "order {}, attempt {}: the ledger has no task {task}",
+                        order(&entry),
+                        entry.attempt
+                    )
                 });
             }
         }
@@ -173,7 +177,7 @@ impl Comparison {
                     compared.theirs_only_micros += theirs.cost.0;
                     compared.note(compared.theirs_only, || {
                         let cost = amount(theirs.cost.0);
-                        format!("task {task}, {cost}: only they have it, and nothing explains it")
+                        format!("task {task}, {cost}: only in the ledger, and nothing explains it")
                     });
                 }
             }
@@ -281,7 +285,7 @@ mod tests {
         assert!(!found.is_explained());
         let words = found.details.join("\n");
         assert!(words.contains("0.00299 in our usage, 0.0005 in their ledger"), "{words}");
-        assert!(words.contains("they have no task 2"), "{words}");
+        assert!(words.contains("the ledger has no task 2"), "{words}");
         let unpriced = PaidAttempt { cost_micros: None, ..answered("1") };
         assert!(compared(vec![unpriced], &[("1", theirs(500))], 0).details[0].contains("`prices`"));
     }

@@ -17,7 +17,7 @@ impl NextOrder {
         let outcome = match outcome {
             // A task with such an id cannot be polled, and the id would fill the record.
             SubmitOutcome::Accepted { task } if task.len() > TASK_BYTES_MAX => {
-                SubmitOutcome::InDoubt(Evidence::new("the name of the task is too long"))
+                SubmitOutcome::InDoubt(Evidence::new("the task id is too long"))
             }
             outcome => outcome,
         };
