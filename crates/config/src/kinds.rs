@@ -44,8 +44,8 @@ impl KindTable {
         Err(effective.unsound(name, problem, remedy))
     }
 
-    /// Fails if there is no such kind, but one with nearly this name. Any other name may belong to a kind that is new
-    /// to us.
+    /// Fails if the kind is unknown, and a known kind has nearly the same name. Any other unknown name may belong to
+    /// a kind that is new to us.
     fn check_spelling(&self, effective: &Effective, kind: &str, name: &Name) -> Result<(), ConfigError> {
         match self.meant(kind) {
             Some(_) => self.check(effective, kind, name),

@@ -62,7 +62,7 @@ pub enum OnReplay {
     TellsAgain,
     /// A replay resumes a task that is paid for.
     GoesOn,
-    /// A replay waits for a callback until then, and buys if none comes.
+    /// A replay waits for a callback until the moment `until`, and buys if no callback comes.
     WaitsFirst {
         until: Timestamp,
     },

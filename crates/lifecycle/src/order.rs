@@ -334,8 +334,8 @@ pub enum HandOut<'a> {
 }
 
 impl Order {
-    // Stores keep the values of the next three beside the record. A change in how one of them follows from the phase
-    // needs a migration in every store.
+    // Stores keep the values of `due`, `list_stock` and `forget_at` beside the record. A change in how one of them
+    // follows from the phase needs a migration in every store.
 
     /// The moment at which this order must be woken, if there is one.
     #[must_use]

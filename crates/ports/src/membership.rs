@@ -202,11 +202,11 @@ pub trait Membership: Send + Sync {
 
     async fn members(&self) -> Result<Members, StoreError>;
 
-    /// With a note, closes the store: it accepts no commit, claim, purge or count any more, from any process. Without
-    /// a note, opens it again. Reading is always possible.
+    /// With a note, seals the store: it accepts no commit, claim, purge or count any more, from any process. Without
+    /// a note, removes the seal. Reading is always possible.
     async fn seal(&self, note: Option<&str>) -> Result<(), StoreError>;
 
-    /// The note, if the store is closed.
+    /// The note of the seal; `None` if the store is not sealed.
     async fn sealed(&self) -> Result<Option<String>, StoreError>;
 
     /// With a note, marks the store as being filled: orders are moved here, and no node may begin to work on it.

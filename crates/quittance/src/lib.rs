@@ -460,7 +460,7 @@ impl Quittance {
         self.membership.checkup().await
     }
 
-    /// Why the store is closed; `None` if it is open.
+    /// The note of the store's seal; `None` if the store is not sealed.
     pub async fn sealed(&self) -> Result<Option<String>, StoreError> {
         self.membership.sealed().await
     }

@@ -69,7 +69,7 @@ pub(crate) struct BrokenRow {
     pub(crate) is_later: bool,
 }
 
-/// The narrow columns, which are also summed up.
+/// All columns but the record and the terms. They have a checksum of their own.
 pub(crate) struct Head<'a> {
     pub(crate) key: Key,
     pub(crate) version: Version,

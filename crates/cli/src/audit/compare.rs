@@ -35,17 +35,18 @@ pub(super) struct Compared {
     /// How many attempts we counted as paid and the provider did not charge.
     pub(super) given_back: u64,
     pub(super) given_back_micros: u64,
-    /// Tasks that only the provider has: it took them although we never learned of it, or their orders are no longer
-    /// on record.
+    /// Tasks that only the ledger has, and that an attempt in doubt explains: the provider took them, and no reply or
+    /// callback reached us.
     #[serde(rename = "explained_by_doubt")]
     pub(super) by_doubt: u64,
     #[serde(rename = "explained_by_doubt_micros")]
     pub(super) by_doubt_micros: u64,
+    /// Tasks that only the ledger has, because their orders are no longer on record here.
     #[serde(rename = "no_longer_on_record")]
     pub(super) forgotten: u64,
     #[serde(rename = "no_longer_on_record_micros")]
     pub(super) forgotten_micros: u64,
-    /// Tasks that nothing explains.
+    /// Tasks that only the ledger has, and that nothing explains.
     pub(super) theirs_only: u64,
     pub(super) theirs_only_micros: u64,
     pub(super) ours_only: u64,
