@@ -125,7 +125,7 @@ pub struct PaidAttempt {
     /// Currency of the cost.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     pub currency: String,
-    /// Whether it was or may have been charged at a price that is not known.
+    /// Whether the attempt was, or may have been, charged at a price that is not known.
     pub unpriced: bool,
     /// The order that got the answer.
     pub who: String,

@@ -92,7 +92,7 @@ pub struct AttemptView {
     pub task: Option<String>,
     /// Cost; `null` if it is not known, or while the attempt is in progress.
     pub cost_micros: Option<u64>,
-    /// Whether it was or may have been charged at a price that is not known.
+    /// Whether the attempt was, or may have been, charged at a price that is not known.
     pub unpriced: bool,
     /// Order that the attempt was made for, if the answer came from the stock.
     #[schema(pattern = "^[0-9a-f]{64}$")]

@@ -10,7 +10,7 @@ use quittance_lifecycle::Kind;
 use quittance_protocol::kinds as catalogue;
 use std::collections::BTreeMap;
 
-/// Every kind that is known, corrected.
+/// All known kinds, with the operator's corrections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindTable(BTreeMap<String, Kind>);
 

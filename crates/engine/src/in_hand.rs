@@ -47,7 +47,7 @@ pub(crate) struct InHand {
 
 struct HeldOrder {
     record: Versioned,
-    /// When it was last written or compared.
+    /// When the order was last written, or compared with the store.
     at: Timestamp,
 }
 

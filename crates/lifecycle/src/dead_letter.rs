@@ -116,7 +116,7 @@ impl fmt::Display for OnReplay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub cause: DeadLetterCause,
-    /// Why it is a dead letter, in words.
+    /// Why the order is a dead letter, as text.
     pub why: String,
     pub since: Timestamp,
     /// What the order's answers have cost so far.
@@ -136,8 +136,8 @@ impl Order {
         spent
     }
 
-    /// The known cost, for the caller of this order: what its answer cost, even if that has expired. Without an
-    /// answer, it is what was [spent](Self::spent) once the order is over; `None` while it is open.
+    /// The known cost, for the caller of this order: what the answer cost, even if the answer has expired. Without an
+    /// answer, the cost is what was [spent](Self::spent) once the order is over. `None` while the order is open.
     #[must_use]
     pub fn cost(&self) -> Option<PriceSum> {
         let of = |cost: Option<Money>| {

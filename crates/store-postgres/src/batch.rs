@@ -150,7 +150,7 @@ impl<'a> UsageColumns<'a> {
     }
 }
 
-/// The outcome of each contest, in order.
+/// The outcome of each commit of the batch, in their order.
 pub(crate) fn outcomes(rows: &[Row], batch: &WriteBatch) -> Result<Vec<CommitOutcome>, PostgresError> {
     sealed(rows)?;
     let mut outcomes: Vec<_> = batch.contests.iter().map(|_| CommitOutcome::LostUnseen).collect();
