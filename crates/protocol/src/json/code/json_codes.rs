@@ -68,12 +68,7 @@ pub(super) const TABLE: &[CodeRow] = &[
     row("PROXY_BANNED", 28, Caller, "The proxy is banned by the site"),
     row("ERROR_PROXY_TRANSPARENT", 29, Caller, "The proxy does not hide the address"),
     row("PROXY_TRANSPARENT", 29, Caller, "The proxy does not hide the address"),
-    row(
-        "ERROR_RECAPTCHA_TIMEOUT",
-        30,
-        Unsolvable,
-        "The captcha took too long, perhaps because the proxy is slow",
-    ),
+    row("ERROR_RECAPTCHA_TIMEOUT", 30, Unsolvable, "The captcha took too long; the proxy may be slow"),
     row("ERROR_RECAPTCHA_INVALID_SITEKEY", 31, Caller, "The site key is not accepted"),
     row("ERROR_GOOGLEKEY", 31, Caller, "The site key is missing or wrong"),
     row("ERROR_WRONG_GOOGLEKEY", 31, Caller, "The site key is missing or wrong"),
