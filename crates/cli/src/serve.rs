@@ -64,7 +64,7 @@ Exit codes:
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Try it out: a mock provider answers within a second or two
+    /// Use a mock provider, which answers within a second or two; buys nothing
     ///
     /// Needs no config file, key or account, and reads none. Orders are kept in a temporary folder, which is removed at the end.
     #[arg(long)]
