@@ -9,8 +9,8 @@ import { CAUSES, REPLAYS } from './standing.js';
 
 const VERBS = { replay: 'Replay', drop: 'Drop' };
 const DONE = { replay: 'replayed', drop: 'dropped' };
-const DROPPING = 'Callers that wait for it get a failure. What was paid stays paid, and it cannot be undone.';
-const DISCARDING = 'What cannot be read is removed, and its key is free: a caller that places it again buys it, although it may have been paid for.';
+const DROPPING = 'Callers that wait for the order get an error. Money that was paid is not refunded. This cannot be undone.';
+const DISCARDING = 'An unreadable record is removed, and its key is free: if a caller places the order again, it is bought, although it may have been paid for before.';
 
 /** The possible cost of replaying these dead letters, as the daemon sent with each. */
 function priceOf(letters) {

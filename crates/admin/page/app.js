@@ -118,7 +118,7 @@ function showLine(snapshot, state) {
   document.body.classList.toggle('stale', state === 'lost');
   if (linkState.dataset.state === state) return;
   // This is announced once. The age of the figures continues to change, but only visibly.
-  if (state === 'lost') speak('Not connected. What is shown is old.');
+  if (state === 'lost') speak('Not connected. The figures are old.');
   else if (linkState.dataset.state === 'lost') speak(state === 'live' ? 'Connected again.' : '');
   linkState.dataset.state = state;
   if (state === 'closed') fill(linkState);

@@ -40,7 +40,7 @@ export function moneyShort(micros) {
 }
 
 export const PRICE_NOT_KNOWN = 'price not known';
-const WHY_NOT_KNOWN = 'Callbacks say no price, and some providers never do: set [prices].';
+const WHY_NOT_KNOWN = 'Callbacks contain no price, and some providers never report one: set [prices].';
 
 /** A sum with `unpriced` missing prices; `null` if nothing is known of it. Short if there is little room. */
 export function priced(micros, unpriced = 0, { write = money, isShort = false } = {}) {

@@ -141,7 +141,7 @@ export function letters({ query }) {
 
   function page({ orders, next }) {
     // A page may be empty although more pages follow: each request reads a limited number of records.
-    const nothing = next ? 'None of those looked at so far matches.' : Object.keys(filter).length || after ? 'No dead letter matches.' : 'No dead letters. Nothing waits for a person.';
+    const nothing = next ? 'No match so far; there are more dead letters to search.' : Object.keys(filter).length || after ? 'No dead letter matches.' : 'No dead letters. Nothing waits for a person.';
     return [
       orders.length ? scrolled('Dead letters', table('Dead letters', heads, orders.map((letter) => rowOf(letter, picked, changed)), { class: 'letters' })) : el('p', { class: 'empty' }, nothing),
       el('nav', { class: 'pages', 'aria-label': 'Pages' }, after ? el('a', { href: hashOf(filter) }, 'First page') : null, next ? el('a', { href: hashOf({ ...filter, after: next }) }, orders.length ? 'Next page' : 'Look further') : null),

@@ -69,7 +69,7 @@ function attempts(list, currency) {
 
 function params(all) {
   const names = Object.keys(all ?? {});
-  if (!names.length) return el('p', { class: 'soft' }, 'It has none.');
+  if (!names.length) return el('p', { class: 'soft' }, 'The order has no parameters.');
   return scrolled('Parameters', table('Parameters', [{ name: 'Name', isRowHead: true }, { name: 'Value' }], names.map((name) => [el('code', {}, name), el('div', { class: 'raw' }, shortened(all[name]))])));
 }
 

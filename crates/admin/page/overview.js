@@ -29,7 +29,7 @@ function node_status(title, id, ...inner) {
 function providers(snapshot) {
   const heads = [{ name: 'Provider', isRowHead: true }, { name: 'Circuit' }, { name: 'Until' }, { name: 'Spacing', number: true }, { name: 'Why' }];
   return [
-    scrolled('Providers', table('Providers and their circuits', heads, snapshot.providers.map((one) => [
+    scrolled('Providers', table('Providers', heads, snapshot.providers.map((one) => [
       one.name, ofProvider(one), one.until_ms ? ago(one.until_ms) : '–', one.spacing_ms ? span(one.spacing_ms) : '–',
       one.fault ? el('span', {}, el('code', {}, one.fault.code), ` (${one.fault.class})`) : '–',
     ]))),
@@ -50,7 +50,7 @@ export function poolRow(pool) {
   const bar = level ? gauge({ value: level.fresh, more: level.on_their_way, wanted: level.size, label: `${level.fresh} fresh and ${level.on_their_way} on their way of ${level.size}` }) : null;
   return [
     el('a', { href: '#/pools' }, pool.name),
-    level ? el('div', { class: 'level' }, bar, el('span', {}, `${count(level.fresh)} + ${count(level.on_their_way)} of ${count(level.size)}`)) : 'not looked at yet',
+    level ? el('div', { class: 'level' }, bar, el('span', {}, `${count(level.fresh)} + ${count(level.on_their_way)} of ${count(level.size)}`)) : 'not handled yet',
     level ? `${rate(level.rate_per_s)}/s` : '–',
     Number.isFinite(demand.hit_rate) ? share(demand.hit_rate) : '–',
   ];
@@ -121,7 +121,7 @@ export function overview() {
     el('div', { class: 'head' }, el('h1', {}, 'Overview'), about),
     holder.alertsNode,
     el('div', { class: 'dials' }, Object.values(dials).map((one) => one.node)),
-    el('div', { class: 'head' }, el('h2', {}, 'The last while'), el('span', { class: 'soft' }, `Times are ${zone()}`), choices),
+    el('div', { class: 'head' }, el('h2', {}, 'The recent past'), el('span', { class: 'soft' }, `Times are ${zone()}`), choices),
     el('div', { class: 'plots' }, plots.map((plot) => plot.node), node_status('Orders by phase', 'of-phases', holder.phasesNode)),
     el('div', { class: 'node_statuses' },
       node_status('Today (UTC)', 'of-today', holder.moneyNode),

@@ -11,9 +11,9 @@ import { sign } from './standing.js';
 const EVERY = 5;
 
 function standing(pool) {
-  if (!pool.valid) return sign('bad', 'makes no sense here');
+  if (!pool.valid) return sign('bad', 'not valid here');
   if (!pool.enabled) return sign('off', 'switched off');
-  if (!pool.level) return sign('going', 'not looked at yet');
+  if (!pool.level) return sign('going', 'not handled yet');
   const { fresh, on_their_way: coming, size, why } = pool.level;
   // Nothing is wanted, so nothing is full. Only the daemon's text says why.
   if (size === 0) return sign('off', why.includes('hours') ? 'off hours' : 'holds nothing');

@@ -28,7 +28,7 @@ export function search({ query }) {
       const { orders, next } = await ask(withQuery('/v1/admin/find', { q: wanted, after, limit: PAGE }), { signal: leaving.signal });
       const isNamed = /^[0-9a-f]{64}$/.test(wanted) || /^[1-9][0-9]{5,15}$/.test(wanted);
       if (orders.length === 1 && !next && isNamed) return location.replace(`#/order/${orders[0].key}`);
-      const nothing = next ? 'None of those looked at so far matches.' : 'No order matches.';
+      const nothing = next ? 'No match so far; there are more orders to search.' : 'No order matches.';
       fill(found,
         orders.length ? scrolled('Orders found', table('Orders found', HEADS, orders.map((order) => [
           orderLink(order.key), ofOrder(order), order.kind, clipped(order.site), clipped(order.tenant), clipped(order.provider || '–'), count(order.attempts), at(millis(order.created_at)),

@@ -109,7 +109,7 @@ export function usage({ query }) {
       fill(shown,
         facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid again', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', sum('cost_micros')], ['Of that wasted', sum('wasted_micros')], ['Saved', sum('saved_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
         isEmpty ? el('p', { class: 'empty' }, 'No orders were placed in these days.') : [
-          all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} attempts that were or may have been charged is not known: callbacks say no price, some providers never do, and what was taken and never answered has none. Set [prices], and answers that come are counted.`) : null,
+          all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} attempts that were or may have been charged is not known: callbacks contain no price, some providers never report one, and a task that was never answered has none. Set [prices], and answers that come are counted.`) : null,
           report.other_currencies.length ? el('p', { class: 'hint' }, `In other currencies: spent ${report.other_currencies.map(spentBefore).join(' and ')}. It is in none of these sums, which are in ${report.currency}.`) : null,
           plot(report),
           el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),

@@ -66,7 +66,7 @@ impl FromRequestParts<AppState> for AuditRequest {
         let Query(AuditQuery { from, to, after, limit }) = query.map_err(|_| {
             Refused::bad(
                 "query",
-                "There are `from`, `to`, `after` and `limit`, and each is given once at most.",
+                "The parameters are `from`, `to`, `after` and `limit`; send each at most once.",
             )
         })?;
         let (from, to) = read_days(from, to, state.orders.clock().now(), DAYS_MAX)?;
@@ -125,7 +125,7 @@ pub struct PaidAttempt {
     /// Currency of the cost.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     pub currency: String,
-    /// Whether it was or may have been charged at a price that is not known.
+    /// Whether the attempt was, or may have been, charged at a price that is not known.
     pub unpriced: bool,
     /// The order that got the answer.
     pub who: String,

@@ -362,15 +362,18 @@ fn read_line(line: &[u8]) -> Result<Order, String> {
         return Err("this line is not from an export of dead letters".into());
     };
     let (Some(record), Some(terms)) = (record, terms) else {
-        return Err("the store that it was exported from could not read this order".into());
+        return Err("the exporting store could not read this order".into());
     };
-    let bytes = |text: &str| BASE64.decode(text).map_err(|_| "its record is no base64".to_owned());
-    let strange = |error: quittance_record::RecordError| format!("its record cannot be read: {error}");
+    let bytes = |text: &str| {
+        BASE64.decode(text).map_err(|_| "the `record` or `terms` of this line is not base64".to_owned())
+    };
+    let strange =
+        |error: quittance_record::RecordError| format!("the record of this line cannot be read: {error}");
     let terms = quittance_record::decode_terms(&bytes(&terms)?).map_err(strange)?;
     let order = quittance_record::decode_order(&bytes(&record)?, Arc::new(terms)).map_err(strange)?;
     match Key::parse(&key) {
         Ok(key) if key == order.key => Ok(order),
-        _ => Err("its key is not that of its record".into()),
+        _ => Err("the `key` of this line differs from the key in its record".into()),
     }
 }
 

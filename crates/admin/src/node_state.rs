@@ -54,7 +54,7 @@ pub struct NodeState {
 /// The provider's account, as reported a moment ago.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ShownAccount {
-    /// In `currency`; `null` if it is not known.
+    /// Balance in `currency`; `null` if it is not known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     pub balance: Option<String>,
     pub balance_micros: Option<u64>,

@@ -46,7 +46,7 @@ impl State {
 }
 
 pub(crate) const EXPIRED: &str = "the answer expired before it was collected, and is wasted";
-const UNCOLLECTED: &str = "no caller has been given it yet";
+const UNCOLLECTED: &str = "no caller has the answer yet";
 
 /// The recipient of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +68,9 @@ impl Recipient {
         match self {
             Self::Caller => format!("{tenant}, and placements that joined"),
             Self::Taker(_) => format!("another order of {tenant}, from the stock"),
-            Self::StockPlace => "no one yet: it is in the stock".to_owned(),
+            Self::StockPlace => "no order yet: the answer is in the stock".to_owned(),
             Self::Stock(key) => format!("the stock, as order {}", key.short()),
-            Self::None(why) => format!("no one: {why}"),
+            Self::None(why) => format!("no order: {why}"),
         }
     }
 }
@@ -146,7 +146,7 @@ fn why(order: &Order, number: u32) -> String {
             Some("after a doubt that was not settled in time".to_owned())
         }
         TimelineEvent::Retried { class, number, .. } => Some(format!("retry {number} for {}", class.name())),
-        TimelineEvent::TooOld { .. } => Some("the answer before came too old to be of use".to_owned()),
+        TimelineEvent::TooOld { .. } => Some("the answer of an earlier attempt was too old".to_owned()),
         _ => None,
     });
     reason.unwrap_or_else(|| "not known: the middle of a long timeline is left out".to_owned())
@@ -181,8 +181,8 @@ fn was_open(order: &Order, earlier: &Attempt, later: u32) -> bool {
 fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
     match state {
         State::Answered => {}
-        State::Solving | State::Trailing => return Recipient::None("it is being worked on"),
-        State::InDoubt => return Recipient::None("it is not known whether it was taken"),
+        State::Solving | State::Trailing => return Recipient::None("the provider still works on the task"),
+        State::InDoubt => return Recipient::None("it is not known whether the provider took the task"),
         State::GivenUp => return Recipient::None("no answer came in time"),
         State::Faulted => return Recipient::None("the attempt got no answer"),
     }

@@ -57,7 +57,7 @@ impl FromRequestParts<AppState> for DayRange {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
         let query: Result<Query<DaysQuery>, QueryRejection> = Query::from_request_parts(parts, state).await;
         let Query(DaysQuery { from, to }) = query.map_err(|_| {
-            Refused::bad("query", "There are `from` and `to`, and each is given once at most.")
+            Refused::bad("query", "The parameters are `from` and `to`; send each at most once.")
         })?;
         let (from, to) = read_days(from, to, state.orders.clock().now(), DAYS_MAX)?;
         Ok(Self { from, to })
@@ -163,7 +163,7 @@ impl ShownTrust {
         let why = if shown.trusted < shown.life {
             "the site rejected answers late in their life, so its answers are trusted for less time"
         } else {
-            "no report says that answers live less long than they should"
+            "no report shows that answers expire too early"
         }
         .to_owned();
         Self {

@@ -92,7 +92,7 @@ pub struct AttemptView {
     pub task: Option<String>,
     /// Cost; `null` if it is not known, or while the attempt is in progress.
     pub cost_micros: Option<u64>,
-    /// Whether it was or may have been charged at a price that is not known.
+    /// Whether the attempt was, or may have been, charged at a price that is not known.
     pub unpriced: bool,
     /// Order that the attempt was made for, if the answer came from the stock.
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -381,7 +381,7 @@ pub(crate) async fn note(
     let text = body.text("text")?.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     body.done()?;
     let text = text.filter(|text| text.len() <= NOTE_BYTES_MAX).ok_or_else(|| {
-        Refused::bad("text", format!("`text` is what is to be noted, in 1 to {NOTE_BYTES_MAX} bytes."))
+        Refused::bad("text", format!("`text` is the note, of 1 to {NOTE_BYTES_MAX} bytes."))
     })?;
     match state.orders.engine().note(&key, text).await.map_err(|error| operator_error(&error))? {
         ApplyOutcome::Advanced { now, .. }

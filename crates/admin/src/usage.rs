@@ -99,7 +99,7 @@ impl FromRequestParts<AppState> for UsageRequest {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
         let query: Result<Query<ReportQuery>, QueryRejection> = Query::from_request_parts(parts, state).await;
         let Query(ReportQuery { from, to, by }) = query.map_err(|_| {
-            Refused::bad("query", "There are `from`, `to` and `by`, and each is given once at most.")
+            Refused::bad("query", "The parameters are `from`, `to` and `by`; send each at most once.")
         })?;
         let (from, to) = read_days(from, to, state.orders.clock().now(), DAYS_MAX)?;
         Ok(Self { from, to, by: read_by(by.as_deref().unwrap_or_default())? })

@@ -106,7 +106,8 @@ impl ApiClient {
             return Ok(Self::Daemon(daemon));
         }
         let mut error = place::open_error(&StoreOpenError::Embedded(in_use));
-        error.what += "; a `quittance serve` that is ready would be asked instead, and this process is none";
+        error.what +=
+            "; a command can use the API of a `quittance serve` that is ready, and that process offers none";
         Err(error)
     }
 

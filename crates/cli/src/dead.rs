@@ -73,7 +73,7 @@ enum DeadCommand {
     List {
         #[command(flatten)]
         filter: FilterArgs,
-        /// List at most this many
+        /// Most dead letters to list
         #[arg(long, value_name = "N", value_parser = filter::limit, default_value = "1000")]
         limit: usize,
         /// Print a JSON array
@@ -138,10 +138,10 @@ struct ManyArgs {
     all: bool,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Only show how many there are, and what it would cost
+    /// Only show how many dead letters match, and what the action would cost
     #[arg(long, conflicts_with = "keys")]
     dry_run: bool,
-    /// At most this many per second
+    /// Most dead letters per second
     #[arg(long, value_name = "N/s", value_parser = bulk::rate, default_value = "50/s", conflicts_with = "keys")]
     rate: u32,
     /// Do not ask for confirmation

@@ -43,7 +43,7 @@ pub(crate) struct MockArgs {
     /// Service to imitate: 2captcha or captchaai
     #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = dialect)]
     dialect: MockClassicDialect,
-    /// Key of its only account, 32 characters
+    /// Key of the only account of the mock provider, 32 characters
     #[arg(long, value_name = "KEY", default_value = DEMO_KEY, value_parser = key, hide_default_value = true)]
     key: String,
     /// Balance of the account, in millionths
@@ -52,7 +52,7 @@ pub(crate) struct MockArgs {
     /// Open tasks that the account may have (captchaai)
     #[arg(long, value_name = "N", default_value_t = 100)]
     threads: u32,
-    /// Waiting tasks before it replies "no slot" (2captcha)
+    /// Most waiting tasks; after that, submits get "no slot" (2captcha)
     #[arg(long, value_name = "N", default_value_t = 100)]
     queue: usize,
     /// Seed of the faults: the same requests get the same faults

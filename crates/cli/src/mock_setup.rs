@@ -64,7 +64,7 @@ impl MockSetup {
         Ok(())
     }
 
-    /// The text for a user who tries it out. It goes to standard error.
+    /// The text that says where the mock provider is. It goes to standard error.
     pub(crate) fn explain(&self) -> String {
         format!(
             "mock: a mock provider answers on {}; nothing is bought. Orders are in {} until this command ends.\n",

@@ -268,7 +268,7 @@ fn start_error(error: &StartError) -> CliError {
 pub(crate) async fn stop(node: &Quittance) {
     let mut stopping = std::pin::pin!(node.stop());
     if tokio::time::timeout(STOP_NOTE, &mut stopping).await.is_err() {
-        output::tell("ending what is under way; it is safe to interrupt\n");
+        output::tell("finishing the work in progress; Ctrl-C is safe\n");
         _ = tokio::time::timeout(STOP_WAIT, stopping).await;
     }
 }

@@ -70,7 +70,7 @@ enum PoolCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show one pool: target, level and its reason, orders served, spending
+    /// Show one pool: its target, its level and the reason, orders served, spending
     Show {
         /// Name of the pool
         name: String,
@@ -100,7 +100,7 @@ pub(crate) struct SetArgs {
     /// Kind of captcha: see `quittance kinds`
     #[arg(long)]
     kind: Option<String>,
-    /// Parameter of its orders, such as sitekey=0x4A; `NAME=` removes one
+    /// Parameter of the orders to buy, such as sitekey=0x4A; `NAME=` removes the parameter
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = solve::pair)]
     params: Vec<(String, String)>,
     /// Ratio of orders that the stock should serve, such as 0.95; the pool sizes itself
@@ -109,16 +109,16 @@ pub(crate) struct SetArgs {
     /// Number of answers to keep, as long as there is demand
     #[arg(long, value_name = "N")]
     size: Option<u32>,
-    /// Most that it may spend per clock hour, in the provider's currency; or none
+    /// Most that the pool may spend per clock hour, in the provider's currency; `none`: no limit
     #[arg(long, value_name = "AMOUNT", value_parser = budget)]
     budget_per_hour: Option<OrNot<Money>>,
-    /// Time of day in UTC, such as 08:00-20:00; may be repeated; or always
+    /// Time of day in UTC to fill the pool, such as 08:00-20:00; may be repeated; `always`: no limit
     #[arg(long, value_name = "FROM-TO", value_parser = part_of_day)]
     hours: Vec<OrNot<Hours>>,
-    /// Life that an answer must have left when it is handed out, such as 60s; or default
+    /// Life that an answer must have left when it is handed out, such as 60s; `default`: that of the kind
     #[arg(long, value_name = "DURATION", value_parser = min_life)]
     min_life: Option<OrNot<Duration>>,
-    /// Tenant whose orders it serves
+    /// Tenant whose orders the pool serves
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
     /// Switch the pool on

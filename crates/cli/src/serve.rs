@@ -64,7 +64,7 @@ Exit codes:
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Try it out: a mock provider answers within a second or two
+    /// Use a mock provider, which answers within a second or two; buys nothing
     ///
     /// Needs no config file, key or account, and reads none. Orders are kept in a temporary folder, which is removed at the end.
     #[arg(long)]
@@ -281,7 +281,7 @@ impl Daemon {
             Err(error) => {
                 let what = CliError::of(Exit::Config, &error).what;
                 tracing::warn!(
-                    "the certificate was to be read again {why}, and the old one stays in use: {what}"
+                    "the certificate could not be read again {why}; the old one stays in use: {what}"
                 );
             }
         }
@@ -295,7 +295,7 @@ impl Daemon {
         self.gateway.drain(DRAIN_WAIT).await;
         if tokio::time::timeout(node::STOP_WAIT, self.node.stop()).await.is_err() {
             tracing::warn!(
-                "something was still under way after {} s; it is on record",
+                "some work was still in progress after {} s; its orders are on record",
                 node::STOP_WAIT.as_secs()
             );
         }
@@ -311,7 +311,10 @@ fn leave_note(config: &Config, at: SocketAddr) -> Option<AddressFile> {
     match note.write(at) {
         Ok(()) => Some(note),
         Err(error) => {
-            tracing::warn!("commands at the prompt will not find us: {error}");
+            tracing::warn!(
+                "the file with our address could not be written, so other commands will not find this daemon: \
+                            {error}"
+            );
             None
         }
     }

@@ -103,7 +103,7 @@ pub(crate) struct SolveArgs {
     /// How long to wait for a store that another command uses, such as 10m [default: 5m]
     #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
     store_wait: Option<Duration>,
-    /// Try it out: a mock provider answers within a second or two
+    /// Use a mock provider, which answers within a second or two; buys nothing
     ///
     /// Needs no config file, key or account, and reads none. Without a KIND it solves a sample order.
     #[arg(long)]

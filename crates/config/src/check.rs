@@ -90,7 +90,8 @@ fn check_provider_waits(effective: &Effective, errors: &mut Errors) {
             let problem =
                 format!("is {}, after up to {} for `{connect}`", render(reply_wait), render(connect_wait));
             let remedy = format!(
-                "together they must be at most `timing.submit_wait` = {}, or the engine gives a submit up before the call does",
+                "together they must be at most `timing.submit_wait` = {}, or the engine gives up a submit before its call \
+                 times out",
                 render(submit_wait)
             );
             errors.push(effective.unsound(&reply, problem, remedy));

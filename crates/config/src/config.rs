@@ -51,7 +51,7 @@ pub struct Config {
     pub targets: Targets,
     pub(crate) keys: KeySettings,
     pub policy: Policy,
-    /// The rules for every provider. Each provider has a copy with its own corrections.
+    /// The rules for every provider. Each provider has a copy, with the values that it overrides.
     pub(crate) throttle: Throttle,
     pub reuse: ReuseRules,
     pub kinds: KindTable,

@@ -47,7 +47,7 @@ impl Errors {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ConfigError {
-    /// The setting or the table of the error; `None` if it is about no single one.
+    /// The setting or the table of the error; `None` if the error is not about a setting or a table.
     about: Option<String>,
     message: String,
 }

@@ -10,7 +10,7 @@ use quittance_lifecycle::Kind;
 use quittance_protocol::kinds as catalogue;
 use std::collections::BTreeMap;
 
-/// Every kind that is known, corrected.
+/// All known kinds, with the operator's corrections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindTable(BTreeMap<String, Kind>);
 
@@ -44,8 +44,8 @@ impl KindTable {
         Err(effective.unsound(name, problem, remedy))
     }
 
-    /// Fails if there is no such kind, but one with nearly this name. Any other name may belong to a kind that is new
-    /// to us.
+    /// Fails if the kind is unknown, and a known kind has nearly the same name. Any other unknown name may belong to
+    /// a kind that is new to us.
     fn check_spelling(&self, effective: &Effective, kind: &str, name: &Name) -> Result<(), ConfigError> {
         match self.meant(kind) {
             Some(_) => self.check(effective, kind, name),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// One setting of reuse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReuseEntry {
-    /// Its name in the configuration, such as `reuse.kinds.turnstile`.
+    /// The name of the setting in the configuration, such as `reuse.kinds.turnstile`.
     name: String,
     /// The setting; `None` if the kind decides.
     reuse: Option<Reuse>,

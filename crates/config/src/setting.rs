@@ -118,7 +118,7 @@ impl Setting {
         self.path.split('.')
     }
 
-    /// Whether the row stands for any number of settings.
+    /// Whether the row has a `*`, and so stands for any number of settings.
     pub(crate) fn is_open(&self) -> bool {
         self.path.contains('*')
     }
@@ -149,14 +149,15 @@ impl Setting {
         name.segments().all(|found| own.next().is_some_and(|part| part == "*" || part == found))
     }
 
-    /// The open part in a variable of this name, if the variable is for this row.
+    /// The part of the variable's name that stands for the `*` of this row; `None` if the variable is not for this
+    /// row.
     fn open_part<'a>(&self, variable: &'a str) -> Option<&'a str> {
         let own = self.variable()?;
         let (before, after) = own.split_once('*')?;
         variable.strip_prefix(before)?.strip_suffix(after).filter(|part| !part.is_empty())
     }
 
-    /// This row's name, with its open parts taken from `name`.
+    /// This row's name, with each `*` replaced by the part of `name` at the same place.
     pub(crate) fn filled_in(&self, name: &Name) -> Name {
         let mut given = name.segments();
         Name::of(self.segments().map(|own| match (own, given.next()) {

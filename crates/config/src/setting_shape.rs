@@ -29,11 +29,11 @@ macro_rules! shapes {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum SettingShape {
             Flag,
-            /// A whole number, or the word `or`.
+            /// A whole number, or the word that the field `or` holds.
             Count { least: u64, most: u64, or: Option<&'static str> },
             /// A ratio from 0 to 1.
             Ratio,
-            /// A duration, or the word `or`.
+            /// A duration, or the word that the field `or` holds.
             Duration { least: Duration, most: Duration, or: Option<&'static str> },
             Money,
             OneOf(&'static [&'static str]),

@@ -108,7 +108,7 @@ impl Known {
                 let why = why.escape_debug();
                 tracing::warn!(%why, "the store cannot be read or written; callers are asked to retry");
             }
-            Some(StoreNews::Well) => tracing::info!("the store is well again"),
+            Some(StoreNews::Well) => tracing::info!("the store can be read and written again"),
             None => {}
         }
     }
@@ -163,9 +163,10 @@ impl Known {
             TimelineEvent::WebhookFailed { webhook, why } => {
                 let why = why.escape_debug();
                 if order.has_dead_webhook() {
-                    tracing::warn!(order = key, kind, webhook, %why, "a caller was never reached: a dead letter");
+                    tracing::warn!(order = key, kind, webhook, %why, "a webhook was never delivered: a dead letter");
                 } else {
-                    tracing::info!(order = key, kind, webhook, %why, "a webhook could not be delivered; it is tried again");
+                    tracing::info!(order = key, kind, webhook, %why, "a webhook could not be delivered; the delivery is \
+                                                                      tried again");
                 }
             }
             _ => {}

@@ -194,7 +194,7 @@ pub enum CallbackOutcome {
 
 /// Neither the store nor the spill could keep the callback: the provider must not get "200".
 #[derive(Debug, thiserror::Error)]
-#[error("neither the store nor the spill could take what came in from the provider")]
+#[error("neither the store nor the spill could keep the provider's callback or reply")]
 pub struct NotSafe(#[from] pub SpillError);
 
 impl Engine {

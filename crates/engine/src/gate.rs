@@ -20,7 +20,7 @@ pub enum ProviderState {
         spacing: Duration,
         until: Option<Timestamp>,
     },
-    /// The provider does not answer: no submit goes out until then, and after that one at a time.
+    /// The provider does not answer: no submit goes out before `until`, and after that one at a time.
     Tripped {
         until: Timestamp,
     },

@@ -47,7 +47,7 @@ pub(crate) struct InHand {
 
 struct HeldOrder {
     record: Versioned,
-    /// When it was last written or compared.
+    /// When the order was last written, or compared with the store.
     at: Timestamp,
 }
 
@@ -417,7 +417,7 @@ impl Engine {
         }
         Err(StoreError::Unavailable {
             doing: "putting back an order that the store forgot",
-            source: "other nodes write it at the same time".into(),
+            source: "other nodes write the order at the same time".into(),
         })
     }
 

@@ -126,7 +126,7 @@ pub struct Engine {
     let_go_at: AtomicU64,
     /// The last error of the store; `None` if it has never failed.
     store_error: Mutex<Option<String>>,
-    /// When the store was last not available, in milliseconds; zero if it always was.
+    /// When the store was last unavailable, in milliseconds; zero if never.
     store_failed_at: AtomicU64,
     stamps: AtomicU64,
     stopping: AtomicBool,
@@ -137,7 +137,7 @@ pub struct Engine {
 /// What the store has lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreLoss {
-    /// When this node noticed it.
+    /// When this node noticed the loss.
     pub at: Timestamp,
     /// What happened and what to do, as text.
     pub what: String,

@@ -6,7 +6,7 @@ use quittance_ports::NodeStats;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The length of "a moment ago".
+/// How long an error of the store counts as recent.
 const A_MOMENT: Duration = Duration::from_secs(5);
 
 /// The most characters of a provider's code in the stats. Every node reads the stats every few seconds, so they must

@@ -545,7 +545,7 @@ impl Engine {
     pub(crate) fn check_words(&self, terms: &Terms) -> Result<(), NotAllowed> {
         match self.meaning(&terms.kind, &terms.params) {
             Ok(None) => Ok(()),
-            Ok(Some((kind, _))) => Err(NotAllowed::Unclear { why: format!("it is of kind {kind}") }),
+            Ok(Some((kind, _))) => Err(NotAllowed::Unclear { why: format!("the order is of kind {kind}") }),
             Err(why) => Err(NotAllowed::Unclear { why: why.to_string() }),
         }
     }

@@ -340,28 +340,33 @@ impl Engine {
 #[must_use]
 pub fn price_not_known(kind: &str) -> String {
     format!(
-        "it has a budget, and the price of `{kind}` is not known: it buys nothing until `prices.{kind}` is set"
+        "the pool has a budget, and the price of `{kind}` is not known: the pool buys nothing until `prices.{kind}` is set"
     )
 }
 
 /// The error if a pool with a budget buys nothing in this hour because the store forgot, and when it buys again.
 #[must_use]
 pub fn spending_not_known(hour: u64) -> String {
-    format!("the store forgot what it has spent in this hour, {}", budget_counts_as_spent(hour))
+    format!("the store forgot what the pool has spent in this hour, {}", budget_counts_as_spent(hour))
 }
 
 /// The error if a pool with a budget buys nothing in this hour because the price of some of its refills is not known.
 fn prices_not_known(spent: &Spent) -> Option<String> {
     let rest = || budget_counts_as_spent(spent.hour);
     (spent.without_price > 0).then(|| {
-        format!("the price of {} of its refills in this hour is not known, {}", spent.without_price, rest())
+        format!(
+            "the price of {} refills of the pool in this hour is not known, {}",
+            spent.without_price,
+            rest()
+        )
     })
 }
 
 fn budget_counts_as_spent(hour: u64) -> String {
     let next = (hour % 24 + 1) % 24;
     format!(
-        "so its budget counts as spent: it buys nothing until {next:02}:00 UTC; to buy now, set it without a budget"
+        "so the budget counts as spent: the pool buys nothing until {next:02}:00 UTC; to buy now, set the pool without a \
+         budget"
     )
 }
 

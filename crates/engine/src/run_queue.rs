@@ -23,8 +23,8 @@ pub(crate) struct SubmitItem {
     pub(crate) order: Option<Versioned>,
 }
 
-/// How many orders wait by key alone for each order that is held in full. An order that waits in the store instead
-/// comes up again and again, before other due work such as another tenant's polls.
+/// How many orders may wait in memory by their key alone, for each order that is held in memory as a whole. An order
+/// that waits in the store instead is claimed again and again, before other due work such as another tenant's polls.
 const KEYS_PER_ORDER: usize = 16;
 
 /// One host gets at most this fraction of all seats, so that a host that hangs does not delay the tenant's other
@@ -120,7 +120,7 @@ impl RunQueue {
         waiting + owed + self.submitting.taken() + self.stepping + self.polling
     }
 
-    /// The length of the longest queue of due orders, counted in orders that are held in full.
+    /// The length of the longest queue of due orders. Orders that wait by key alone count as a fraction of an order.
     pub(crate) fn waiting(&self) -> usize {
         self.submits.len().div_ceil(KEYS_PER_ORDER).max(self.steps.len()).max(self.polls.len())
     }

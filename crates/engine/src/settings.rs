@@ -91,7 +91,7 @@ pub struct Throttle {
     pub trip_at: u32,
     /// How long one order may try the provider while the others wait for the result.
     pub probe: Duration,
-    /// Retries may be this many thousandths of first submits.
+    /// The most retries, in thousandths of the first submits.
     pub retry_share: u32,
     /// The most retries that may go out at once.
     pub retry_burst: u32,

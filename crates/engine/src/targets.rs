@@ -110,7 +110,7 @@ pub enum NotAllowed {
     Unclear { why: String },
     #[error("`{}` is, to some readers, another name of `{other}`, which has a meaning of its own: leave it out, or give it by that name", .field.escape_debug())]
     Name { field: String, other: String },
-    #[error("its tenant `{}` is not known here: add the tenant, or drop the order", .tenant.escape_debug())]
+    #[error("the order's tenant `{}` is not known here: add the tenant, or drop the order", .tenant.escape_debug())]
     Tenant { tenant: String },
     #[error("the order is not complete ({why}): place it again as it is meant")]
     Incomplete { why: String },

@@ -189,7 +189,7 @@ impl CommitFeed {
     }
 }
 
-/// Whether this write only records that a caller got the answer. Everything before was passed on already.
+/// Whether this write only records that a caller got the answer. The feed has sent every earlier change of the order.
 fn is_collection(order: &Order) -> bool {
     let last = order.timeline.entries.last().map(|entry| &entry.event);
     match &order.phase {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character does more than show itself.
+/// Whether a character can change how the text around it is shown, or controls a terminal.
 #[must_use]
 fn is_odd(c: char) -> bool {
     c.is_control()

@@ -83,14 +83,14 @@ pub enum Declined {
     TooFast { again_in: Duration },
     #[error("{open} orders are open, as many as this key may have: wait until one is done")]
     TooManyOpen { open: usize },
-    #[error("the callback address is not one that is called: {0}")]
+    #[error("the callback address cannot be used: {0}")]
     Callback(#[from] BadCallback),
-    #[error("too many callers wait to be called about this order")]
+    #[error("this order has too many webhooks already")]
     TooManyWebhooks,
     #[error("the order under this idempotency key is still in flight")]
     InFlight { id: OrderId },
     /// The order may still be on record.
-    #[error("the gateway's store does not answer in time: send it again")]
+    #[error("the gateway's store does not answer in time: send the order again")]
     TimedOut,
 }
 

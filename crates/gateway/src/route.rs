@@ -44,7 +44,7 @@ pub(crate) enum JsonMethod {
     /// The body says whether the answer was good.
     Feedback,
     Statistic(Statistic),
-    /// Returns the body.
+    /// The method `test`, which returns the body of the request.
     Test,
     /// An unknown method: written like a method of the protocol (`getAppStats`), or under the prefix of a JSON
     /// service. Its caller reads JSON.

@@ -175,7 +175,7 @@ pub struct Tenants {
 /// A key that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotKnown {
-    /// No key, or one of a length that no key has.
+    /// The request has no key, or a key of a length that no key has.
     NoKey,
     WrongKey,
 }

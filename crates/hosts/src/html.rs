@@ -125,7 +125,7 @@ fn script_end(rest: &str) -> usize {
     if rest[..end].contains("<!--") { rest.rfind("</script").unwrap_or(rest.len()) } else { end }
 }
 
-/// The quoted texts of a script that are an address: what stands in a comment is none.
+/// The quoted texts of a script that are addresses.
 fn quoted(script: &str) -> Vec<String> {
     let plain = unescaped(script);
     let is_address = |text: &&str| {

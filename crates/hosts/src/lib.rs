@@ -129,7 +129,7 @@ pub fn document(text: &str) -> Result<Hosts, Unclear> {
 enum Reader {
     Prose,
     Page,
-    /// What was hidden in prose.
+    /// A text that was hidden in prose.
     Hidden,
     Token,
     Opaque,

@@ -38,7 +38,7 @@ pub(crate) fn unpacked(bytes: &[u8]) -> Result<Option<Vec<u8>>, Unclear> {
     }
 }
 
-/// Whether a text holds gzip byte by byte, as letters.
+/// Whether a text contains gzip data of which each byte was written as one character.
 pub(crate) fn holds_gzip(text: &str) -> bool {
     GZIP_LETTERS.iter().any(|head| text.contains(head))
 }

@@ -1,5 +1,5 @@
-//! A stream with timeouts for its client: a short one to send a head once it has begun, a longer one between two
-//! requests, and one to read on. While a request is being answered, its handler watches the time.
+//! A stream with timeouts for its client: a short timeout to finish a head that has begun, a longer one between two
+//! requests, and one for reading a response. While a request is being answered, its handler watches the time.
 
 use super::Limits;
 use std::io::{self, ErrorKind};

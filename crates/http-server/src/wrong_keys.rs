@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many wrong keys of one address are answered at once. After that, one is answered in each `PACE`, and none
-/// later than `PAUSE_MAX`, because clients of the protocols give up after 5 s.
+/// How many wrong keys of one address are answered at once. After that, one wrong key is answered in each `PACE`, and
+/// none waits longer than `PAUSE_MAX`, because clients of the protocols give up after 5 s.
 const FREE: u32 = 3;
 const PACE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(3);

@@ -62,7 +62,7 @@ pub enum OnReplay {
     TellsAgain,
     /// A replay resumes a task that is paid for.
     GoesOn,
-    /// A replay waits for a callback until then, and buys if none comes.
+    /// A replay waits for a callback until the moment `until`, and buys if no callback comes.
     WaitsFirst {
         until: Timestamp,
     },
@@ -96,17 +96,17 @@ impl OnReplay {
 impl fmt::Display for OnReplay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TellsAgain => "calls the webhooks again that could not be called; nothing is bought",
+            Self::TellsAgain => "calls the undelivered webhooks again; buys nothing",
             Self::GoesOn => {
-                "resumes the task that is paid for, while the provider still has it; else pays for a new one"
+                "resumes the paid task, as long as the provider has it; otherwise pays for a new task"
             }
             Self::WaitsFirst { .. } => {
-                "waits a while for word of the attempt that may have been paid for, then submits it again"
+                "waits for a callback of the attempt that may have been paid for, then submits the order again"
             }
-            Self::MayPayTwice => "submits it again, although an earlier attempt may have been paid for",
-            Self::Pays => "submits it again; no earlier attempt is known to wait for an answer",
+            Self::MayPayTwice => "submits the order again, although an earlier attempt may have been paid for",
+            Self::Pays => "submits the order again; no earlier attempt can still bring an answer",
             Self::NotAllowed => {
-                "is refused: its site is not among those that may be automated (`targets.allow`)"
+                "is refused: the order's site is not in `targets.allow`"
             }
         })
     }
@@ -116,7 +116,7 @@ impl fmt::Display for OnReplay {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub cause: DeadLetterCause,
-    /// Why it is a dead letter, in words.
+    /// Why the order is a dead letter, as text.
     pub why: String,
     pub since: Timestamp,
     /// What the order's answers have cost so far.
@@ -136,8 +136,8 @@ impl Order {
         spent
     }
 
-    /// The known cost, for the caller of this order: what its answer cost, even if that has expired. Without an
-    /// answer, it is what was [spent](Self::spent) once the order is over; `None` while it is open.
+    /// The known cost, for the caller of this order: what the answer cost, even if the answer has expired. Without an
+    /// answer, the cost is what was [spent](Self::spent) once the order is over. `None` while the order is open.
     #[must_use]
     pub fn cost(&self) -> Option<PriceSum> {
         let of = |cost: Option<Money>| {
@@ -184,7 +184,8 @@ impl Order {
             })
         };
         let (since, last) = untold().max_by_key(|(at, _)| *at)?;
-        let why = format!("{} webhooks could not be called, last: {}", untold().count(), last.escape_debug());
+        let why =
+            format!("{} webhooks could not be delivered, last: {}", untold().count(), last.escape_debug());
         Some(DeadLetter { cause: DeadLetterCause::Undelivered, why, since, spent })
     }
 
@@ -193,18 +194,18 @@ impl Order {
         let former = self.attempts.iter().filter(|attempt| attempt.former.is_some()).count();
         if former == 0 {
             return format!(
-                "the store forgot it, or its last steps; it goes on as it is known: it is {phase} now; compare the provider's \
-                 list, then drop this entry"
+                "the store forgot the order or its last steps, and the order continues in the phase {phase}: compare the \
+                 provider's list, then drop this entry"
             );
         }
         let bought = if self.attempts.iter().any(crate::Attempt::is_own) {
-            "it was bought again since, so both may have been paid for"
+            "the order was bought again since, so both may have been paid for"
         } else {
-            "nothing was bought for it since"
+            "nothing was bought for the order since"
         };
         format!(
-            "the store forgot it, and it was placed again: {former} attempts of the record that was forgotten count for it, and {bought}; \
-             it is {phase} now; compare the provider's list, then drop this entry"
+            "the store forgot the order, and it was placed again: {former} attempts of the forgotten record count for it, \
+             and {bought}; its phase is {phase} now: compare the provider's list, then drop this entry"
         )
     }
 

@@ -8,12 +8,13 @@ use core::fmt;
 pub enum FaultClass {
     /// The provider takes no task from us now: no free slot, or too many requests.
     /// The adapter sets it from the provider's code or an HTTP 429. Nothing was taken or paid.
-    /// The order tries again after a growing pause, and the gate slows submits to this provider: those of the tenant,
-    /// and those of all tenants if another one meets it, too.
+    /// The order tries again after a growing pause, by default until its deadline. The gate slows the tenant's submits
+    /// to this provider, and those of all tenants if submits of another tenant are rejected as busy, too.
     Busy,
     /// No request reached the provider: connection refused, unknown host, failed TLS.
     /// The adapter sets it, and only if it is certain that nothing was sent; otherwise the attempt is in doubt.
-    /// The order tries again after a growing pause. Several in a row trip the provider's circuit breaker.
+    /// The order tries again after a growing pause, by default until its deadline. Several in a row trip the provider's
+    /// circuit breaker.
     Unreachable,
     /// The provider took the task, worked on it and gave up.
     /// The adapter sets it from the provider's code in a poll or a callback. The provider's rules say whether it
@@ -21,11 +22,13 @@ pub enum FaultClass {
     Unsolvable,
     /// Our account at the provider has no money.
     /// The adapter sets it from the provider's code. Nothing was taken.
-    /// The order is held, and the node submits nothing until an operator has paid and released the account.
+    /// The order is held, and the node submits nothing until an operator has paid and released the account. An order
+    /// that is still held at its deadline is a dead letter.
     NoFunds,
     /// The provider does not accept our account: a wrong key, or a ban.
     /// The adapter sets it from the provider's code. Nothing was taken.
-    /// The order is held, and the node submits nothing until an operator has fixed and released the account.
+    /// The order is held, and the node submits nothing until an operator has fixed and released the account. An order
+    /// that is still held at its deadline is a dead letter.
     AccountBlocked,
     /// The request itself is wrong: a bad site key, a missing or unusable parameter.
     /// The adapter sets it from the provider's code. Another try would get the same reply.

@@ -24,38 +24,42 @@ pub const ATTEMPTS_KEPT_MAX: usize = 64;
 /// The phase of an order. Every phase that waits holds the moment at which the wait ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// No attempt is under way. The order waits for `until`, then it is submitted.
-    /// A placement, a replay, a retry after a fault and a closed gate set it.
+    /// The order waits until the moment `until`, and is then submitted. It waits for no attempt.
+    /// A placement, a replay, a retry after a fault and a shut gate set it.
     /// `held` means that only an operator can end the wait: the provider's account must be fixed first.
     /// Next: `Submitting`, `Solved` (an answer from the stock), `Dead` at the deadline, or `Failed` if it is cancelled.
     /// A late reply or callback for an earlier attempt leads to `Solving` or `Solved`.
     Queued { until: Timestamp, held: bool },
     /// An attempt is in the store, and one node makes the call to the provider. Money may be spent from here on.
     /// The node that submits sets it, before the call. Only that node has the `stamp`, so no other takes over the call.
-    /// Next, as the provider replies: `Solving`, `Solved`, `Queued` (a retry), `Failed` or `Dead`.
-    /// Without a clear reply by `until`: `InDoubt`, or `Dead` if the policy wants that.
+    /// Next, as the provider replies or calls back: `Solving`, `Solved`, `Queued` (a retry), `Failed` or `Dead`.
+    /// After an unclear reply, or without a reply by `until`: `InDoubt`, or `Dead` if the policy wants that.
     Submitting { attempt: u32, stamp: u64, until: Timestamp },
     /// The provider has taken the task, and it is paid for or will be.
-    /// The reply to the submit sets it, also a late one, and a replay or placement that resumes an open task.
+    /// The reply to the submit sets it, also a late one. A replay, a retry or a placement sets it if it resumes a task.
     /// The order waits for the callback, and polls at `poll_at`. `misses` counts polls in a row without a clear reply.
     /// Next: `Solved`, `Queued` (a retry), `Failed`, or `Dead`.
     Solving { attempt: u32, poll_at: Timestamp, misses: u8 },
     /// A submit ended without a clear reply: the provider may have taken the task, or not.
     /// A lost reply, a timeout or the crash of a node sets it.
-    /// Until `until` nothing is submitted, because a second submit could pay twice; a callback may settle the doubt.
-    /// Next: `Solved` by a callback; `Solving`, `Queued` or `Failed` by a late reply. After the wait: `Submitting`,
-    /// `Queued` (the gate is shut), `Solving` (an older task is resumed), `Dead`, or `Failed` if it was cancelled.
+    /// Nothing is submitted before `until`, because a second submit could pay twice.
+    /// A callback or a late reply settles the doubt. Next: `Solved`, `Solving`, `Queued` (a retry), `Failed` or `Dead`.
+    /// After the wait: `Submitting`, `Queued` (the gate is shut), `Solving` (an older task is resumed), `Dead` (the
+    /// deadline is over, or the retries are used up), or `Failed` (it was cancelled).
     InDoubt { attempt: u32, until: Timestamp },
     /// The answer is here, and is handed out until it expires.
     /// A callback, a poll, the reply to the submit or a take from the stock sets it.
     /// A single-use answer that belongs to no order (late, cancelled, or of a pool) stands in the stock of its target.
-    /// Next: `Claimed` (a single-use answer goes out) or `Expired`.
+    /// Next: `Claimed`, if the answer is for one order only. `Expired`, if no caller got the answer in time. An answer
+    /// that reached its callers stays `Solved` until the record is removed or a placement begins a new life.
     Solved { answer: Answer, at: Timestamp },
     /// The answer has gone to one order, `by`, and goes to no other.
-    /// A caller that reads a single-use answer sets it, or an order that takes the answer from the stock.
+    /// A caller that reads the single-use answer of an exclusive order sets it. So does the first call to its webhook,
+    /// and an order that takes the answer from the stock.
     /// A repeat by the same claimant gets the same answer. The record is removed some time later.
+    /// Next: `Solved`, if the claimant returns the answer to the stock; or a new life, by a later placement.
     Claimed { answer: Answer, by: Key, at: Timestamp },
-    /// The answer expired before an order claimed it.
+    /// The answer expired before a caller got it, or while it was in the stock.
     /// The order's own timer sets it at the moment of expiry, and the answer is counted as waste.
     /// The record is removed some time later. A new placement begins a new life, but an order with an idempotency key
     /// is never bought again under that key. Next: `Solved` by a late answer, which goes to the stock; or a new life.
@@ -69,7 +73,8 @@ pub enum Phase {
     /// Used-up retries, the deadline, an unsettled doubt or a store that forgot set it; `cause` says which.
     /// The caller gets an error. The record is kept until an operator replays or drops it, or a caller places it again.
     /// A placement is refused as long as it is not known whether the order was paid for.
-    /// Next: `Queued`, `Solving` or `InDoubt`, or `Solved` by a late answer. An open paid task is resumed.
+    /// Next: `Queued`, `Solving` (an open paid task is resumed) or `InDoubt` (an open doubt is waited out).
+    /// A late answer leads to `Solved`. An operator's drop leads to `Failed`.
     Dead { cause: DeadCause, at: Timestamp },
 }
 
@@ -118,7 +123,7 @@ impl fmt::Display for DeadCause {
             Self::NotTaken(Some(fault)) => {
                 write!(f, "the deadline was reached before the provider took the task, last: {fault}")
             }
-            Self::Doubt => f.write_str("it is not known whether it was paid for"),
+            Self::Doubt => f.write_str("it is not known whether the order was paid for"),
             Self::StoreForgot => {
                 f.write_str("the store has lost the last steps of this order: what was paid for is not known")
             }
@@ -329,8 +334,8 @@ pub enum HandOut<'a> {
 }
 
 impl Order {
-    // Stores keep the values of the next three beside the record. A change in how one of them follows from the phase
-    // needs a migration in every store.
+    // Stores keep the values of `due`, `list_stock` and `forget_at` beside the record. A change in how one of them
+    // follows from the phase needs a migration in every store.
 
     /// The moment at which this order must be woken, if there is one.
     #[must_use]

@@ -46,30 +46,30 @@ pub struct Policy {
     /// Whether the account now has another currency than when the order was placed. Then the provider's prices say
     /// nothing about the order's own amounts.
     pub other_currency: bool,
-    /// The longest that a submit may have no outcome on record. After this time the attempt is in doubt.
+    /// The longest time for which a submit may have no outcome on record. After this time the attempt is in doubt.
     pub submit_wait: Duration,
-    /// The longest that an attempt in doubt waits for a callback.
+    /// The longest time for which an attempt in doubt waits for a callback.
     pub in_doubt_wait: Duration,
-    /// The shortest that an attempt stays in doubt if a callback can settle it: enough time for another node to write
-    /// what it kept while the store was away.
+    /// The shortest time for which an attempt stays in doubt, if a callback can settle it: enough time for another
+    /// node to write what it kept while the store was away.
     pub in_doubt_min: Duration,
     /// How late a timer may fire when nothing is wrong. A timer that fires later shows that this node or its
     /// store was away.
     pub timer_late: Duration,
-    /// The longest that an accepted task waits for its callback before it is polled.
+    /// The longest time for which an accepted task waits for its callback before it is polled.
     pub callback_wait: Duration,
-    /// The earliest that a task may be polled after its submission: a rule of the provider.
+    /// The shortest time from the submission of a task to its first poll: a rule of the provider.
     pub first_poll: Duration,
     /// The interval between two polls of a task: a rule of the provider.
     pub poll_interval: Duration,
-    /// How long after its submission a task is polled.
+    /// How long after its submission a task is still polled.
     pub task_life: Duration,
     /// How long an order may take if its request sets no timeout.
     pub timeout: Duration,
     /// How long after the solve a placement counts as a repeat of the same order. `None`: as long as the answer can
     /// be reused, which follows from its life and its margin.
     pub share_window: Option<Duration>,
-    /// The longest that a provider takes to call back after the solve, if it can reach our address.
+    /// The longest time that a provider takes to call back after the solve, if it can reach our address.
     pub callback_lag: Duration,
     /// The most that the clocks of two nodes may differ. Every answer expires earlier by this time. Zero for a single
     /// node.

@@ -168,7 +168,7 @@ pub struct Terms {
     pub trace: String,
 }
 
-/// How long it may take to hand out an answer to a waiting caller: the store is written before that.
+/// The longest time to hand out an answer to a waiting caller, including the write to the store before it.
 const HANDED_OUT_IN: Duration = Duration::from_secs(1);
 
 impl Terms {

@@ -123,7 +123,7 @@ pub struct Timeline {
 
 impl Timeline {
     pub fn tell(&mut self, at: Timestamp, event: TimelineEvent) {
-        // To look again and again whether the provider takes work is one wait, not a story.
+        // Many checks of a shut gate, one after another, are one wait, and need one entry.
         if let (
             TimelineEvent::Deferred { until: later },
             Some(TimelineEntry { event: TimelineEvent::Deferred { until }, .. }),
@@ -133,7 +133,7 @@ impl Timeline {
             return;
         }
         if self.entries.len() >= TIMELINE_ENTRIES_MAX {
-            // What a person wrote is left out last: it cannot be found out again.
+            // An operator's notes are removed last: no other place has them.
             let is_ours = |entry: &TimelineEntry| !matches!(entry.event, TimelineEvent::Noted { .. });
             let oldest = self.entries[TIMELINE_BEGINNING..].iter().position(is_ours).unwrap_or(0);
             self.entries.remove(TIMELINE_BEGINNING + oldest);
@@ -151,7 +151,7 @@ impl fmt::Display for TimelineEntry {
             TimelineEvent::Placed { life } => write!(f, "placed again, life {life}"),
             TimelineEvent::Rejoined => f.write_str("joined, with a later deadline or after a cancel"),
             TimelineEvent::Deferred { until } => {
-                write!(f, "the provider takes no work; looked again until {:?} later", until.since(self.at))
+                write!(f, "the gate is shut; waits {:?}", until.since(self.at))
             }
             TimelineEvent::Submitted { attempt } => write!(f, "attempt {attempt}: submitting"),
             TimelineEvent::Accepted { attempt, task } => {
@@ -160,11 +160,11 @@ impl fmt::Display for TimelineEntry {
             TimelineEvent::InDoubt { attempt, until } => {
                 write!(
                     f,
-                    "attempt {attempt}: not known whether it was taken; waiting {:?} for it",
+                    "attempt {attempt}: in doubt whether the provider took it; waits {:?}",
                     until.since(self.at)
                 )
             }
-            TimelineEvent::GaveUp { attempt } => write!(f, "attempt {attempt}: waited out"),
+            TimelineEvent::GaveUp { attempt } => write!(f, "attempt {attempt}: given up"),
             TimelineEvent::Faulted { attempt, fault } => {
                 write!(f, "attempt {attempt}: {} ({})", fault.code.escape_debug(), fault.class.name())
             }
@@ -189,18 +189,18 @@ impl fmt::Display for TimelineEntry {
                 }
             ),
             TimelineEvent::CameLate { attempt } => {
-                write!(f, "attempt {attempt}: answered when it was no longer needed")
+                write!(f, "attempt {attempt}: answered, but no longer needed")
             }
             TimelineEvent::TooOld { attempt } => {
-                write!(f, "attempt {attempt}: answered, too old to be of use")
+                write!(f, "attempt {attempt}: answered, but too old")
             }
             TimelineEvent::Stocked { attempt } => write!(f, "attempt {attempt}: answer put in stock"),
             TimelineEvent::Claimed => f.write_str("answer taken"),
             TimelineEvent::ServedFromStock { from } => {
-                write!(f, "answer taken from the stock: that of order {}", from.short())
+                write!(f, "answer of order {} taken from the stock", from.short())
             }
             TimelineEvent::Returned => f.write_str("answer given back to the stock"),
-            TimelineEvent::Expired => f.write_str("answer expired, untaken"),
+            TimelineEvent::Expired => f.write_str("answer expired; no caller got it"),
             TimelineEvent::Failed => f.write_str("failed: the caller gets the reason"),
             TimelineEvent::MovedToDeadLetters { cause } => write!(f, "dead letter: {cause}"),
             TimelineEvent::Cancelled => f.write_str("cancelled"),
@@ -210,11 +210,11 @@ impl fmt::Display for TimelineEntry {
                 write!(f, "attempt {attempt}: reported {}", if *is_good { "good" } else { "bad" })
             }
             TimelineEvent::Noted { text } => write!(f, "note: {}", text.escape_debug()),
-            TimelineEvent::WebhookDelivered { webhook } => write!(f, "caller {webhook} was called"),
+            TimelineEvent::WebhookDelivered { webhook } => write!(f, "webhook {webhook}: delivered"),
             TimelineEvent::WebhookFailed { webhook, why } => {
-                write!(f, "caller {webhook} could not be called: {}", why.escape_debug())
+                write!(f, "webhook {webhook}: not delivered: {}", why.escape_debug())
             }
-            TimelineEvent::PutBack => f.write_str("the store forgot it; a node put it back as it knew it"),
+            TimelineEvent::PutBack => f.write_str("the store forgot the order; a node put it back"),
             TimelineEvent::Recalled { attempt } => {
                 write!(f, "attempt {attempt}: made for an earlier record of this order that the store forgot")
             }
@@ -250,14 +250,7 @@ mod tests {
         }
         timeline.tell(at(7000), TimelineEvent::Submitted { attempt: 1 });
         let lines: Vec<String> = timeline.entries.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            lines,
-            [
-                "placed",
-                "the provider takes no work; looked again until 5.999s later",
-                "attempt 1: submitting"
-            ]
-        );
+        assert_eq!(lines, ["placed", "the gate is shut; waits 5.999s", "attempt 1: submitting"]);
         assert_eq!(timeline.left_out, 0);
     }
 }

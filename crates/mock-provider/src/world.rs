@@ -80,7 +80,7 @@ impl ReadRequest {
     }
 }
 
-/// What becomes true when the reply has been written, and not before.
+/// What the client knows once the reply has been written. Before that, none of this counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeliveryMark {
     /// The client knows the id of this task.

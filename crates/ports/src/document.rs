@@ -198,9 +198,9 @@ pub struct LevelView {
     /// Orders in 1000 seconds.
     pub rate_milli: u64,
     pub lead: Duration,
-    /// How many answers were fresh in stock.
+    /// How many fresh answers the stock had at that moment.
     pub fresh: u32,
-    /// How many answers were on their way.
+    /// How many answers were bought and had not arrived at that moment.
     pub on_their_way: u32,
 }
 

@@ -175,7 +175,8 @@ pub const RECOVERY_SPAN: Duration = Duration::from_secs(4);
 /// Nothing was written: the store is not the one that this node knows, and the node must first put back its orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it was flushed, restored or replaced. The nodes first put back the orders that they hold. Try again in some seconds"
+    "the store was flushed, restored or replaced. The nodes first put back the orders that they hold. Try again in some \
+     seconds"
 )]
 pub struct StoreForgot;
 
@@ -201,11 +202,11 @@ pub trait Membership: Send + Sync {
 
     async fn members(&self) -> Result<Members, StoreError>;
 
-    /// With a note, closes the store: it accepts no commit, claim, purge or count any more, from any process. Without
-    /// a note, opens it again. Reading is always possible.
+    /// With a note, seals the store: it accepts no commit, claim, purge or count any more, from any process. Without
+    /// a note, removes the seal. Reading is always possible.
     async fn seal(&self, note: Option<&str>) -> Result<(), StoreError>;
 
-    /// The note, if the store is closed.
+    /// The note of the seal; `None` if the store is not sealed.
     async fn sealed(&self) -> Result<Option<String>, StoreError>;
 
     /// With a note, marks the store as being filled: orders are moved here, and no node may begin to work on it.

@@ -40,7 +40,8 @@ impl Trust {
         remember(&mut self.approvals, AnswerReport { at, age });
     }
 
-    /// How long answers with this `life` are trusted: that long, or less if refusals come late in it.
+    /// How long answers of this `life` are trusted: the whole life, or less if sites have refused answers late in
+    /// their lives.
     #[must_use]
     pub fn life(&self, life: Duration, now: Timestamp) -> Duration {
         let half = life / 2;

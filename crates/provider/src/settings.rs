@@ -25,8 +25,8 @@ pub struct Settings {
     pub submit_interval: Option<Duration>,
     /// How many tasks one poll can ask for (classic protocol).
     pub poll_batch_max: Option<usize>,
-    /// The polls that are allowed for each task, and in addition. The JSON protocol has no slack: each task is
-    /// counted alone.
+    /// The polls that the provider allows: a number for each task, and a number in addition to that (the slack). The
+    /// JSON protocol has no slack, because each task is counted alone.
     pub poll_quota: Option<PollQuota>,
     /// The operator's corrections of the table of codes.
     pub codes: BTreeMap<String, FaultClass>,

@@ -44,7 +44,8 @@ pub enum StartError {
     #[error("the store cannot be used")]
     Store(#[from] StoreError),
     #[error(
-        "the store is closed: {note}; use the one that its orders went to, or open it again with `quittance store unseal`"
+        "the store is sealed: {note}; use the store that has its orders now, or unseal this one with `quittance store \
+         unseal`"
     )]
     Moved { note: String },
     #[error(
@@ -52,7 +53,8 @@ pub enum StartError {
     )]
     BeingFilled { note: String },
     #[error(
-        "a node on a shared store needs a folder of its own for what comes in while the store is away: give it a home"
+        "a node on a shared store needs a folder of its own, for callbacks that come while the store is away: set its home \
+         folder"
     )]
     NoHome,
     #[error("the folder {path} cannot be made or written: see that its parent is there and can be written")]
@@ -61,7 +63,9 @@ pub enum StartError {
         "the spill file {path} cannot be used: see that its directory can be written, and that no other process uses it"
     )]
     Spill { path: PathBuf, source: SpillError },
-    #[error("no one can be called back on {address}: choose another `listen` address, or stop what uses it")]
+    #[error(
+        "cannot listen for callbacks on {address}: choose another `listen` address, or stop the process that uses it"
+    )]
     Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Secret(#[from] SecretError),

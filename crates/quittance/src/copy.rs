@@ -78,7 +78,7 @@ impl Copied {
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error(
-        "the new store is closed ({note}): choose another, or open it again with `quittance store unseal`"
+        "the new store is sealed ({note}): choose another store, or unseal it with `quittance store unseal`"
     )]
     TargetSealed { note: String },
     #[error(
@@ -87,8 +87,8 @@ pub enum CopyError {
     )]
     TargetInUse { nodes: Vec<String> },
     #[error(
-        "the old store is closed ({note}): orders that live in two stores are paid for twice, so finish that move, or open the \
-         store again with `quittance store unseal` if nothing was ever done where they went"
+        "the old store is sealed ({note}): orders that are in two stores are paid for twice, so finish that move. If no \
+         node has ever worked on the other store, unseal this one with `quittance store unseal`"
     )]
     OtherMove { note: String },
     #[error("both addresses lead to the same store: nothing was done")]

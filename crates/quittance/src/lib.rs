@@ -242,7 +242,7 @@ impl Solved {
 pub enum NoAnswer {
     #[error("{}", failed(.0))]
     Failed(FailCause),
-    #[error("it is a dead letter: {0}; see `quittance dead show {1}`, then replay or drop it")]
+    #[error("the order is a dead letter: {0}; see `quittance dead show {1}`, then replay or drop it")]
     Dead(DeadCause, Key),
     #[error("the answer has less life left than requested: place the order again")]
     Expired,
@@ -259,7 +259,7 @@ pub enum NoAnswer {
 fn failed(cause: &FailCause) -> String {
     match cause {
         FailCause::Rejected(fault) => {
-            format!("the provider rejects it: {fault}; `quittance errors` says what that means")
+            format!("the provider rejected the order: {fault}; `quittance errors` explains the code")
         }
         FailCause::Cancelled => "it was cancelled".into(),
     }
@@ -460,7 +460,7 @@ impl Quittance {
         self.membership.checkup().await
     }
 
-    /// Why the store is closed; `None` if it is open.
+    /// The note of the store's seal; `None` if the store is not sealed.
     pub async fn sealed(&self) -> Result<Option<String>, StoreError> {
         self.membership.sealed().await
     }

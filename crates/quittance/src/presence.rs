@@ -166,11 +166,11 @@ impl Presence {
         if is_off && !was_off {
             tracing::warn!(
                 ahead_ms = ahead,
-                "this machine's clock is too far from those of the others who work on the same orders: this node goes by \
-                 theirs; set the clock by NTP"
+                "this machine's clock differs too much from the clocks of the other nodes: this node uses their time; set \
+                 the clock by NTP"
             );
         } else if was_off && !is_off {
-            tracing::info!("this machine's clock and those of the others agree again");
+            tracing::info!("this machine's clock agrees with the other nodes again");
         }
         let correction = if is_off { ahead } else { 0 };
         if correction == 0 || correction.abs_diff(self.clock.correction()) > STEP_MS {
@@ -196,8 +196,8 @@ impl Presence {
         if let Some(note) = note.as_ref().filter(|_| !self.is_sealed) {
             tracing::error!(
                 note,
-                "the store is closed and takes no orders: set store.url to where they went, and restart this node; what came \
-                 in meanwhile is kept in its spill"
+                "the store is sealed and accepts no orders: set store.url to the store that has its orders now, and restart \
+                 this node; callbacks and replies since then are kept in the spill"
             );
         }
         self.is_sealed = note.is_some();

@@ -307,7 +307,7 @@ impl StoreMemory {
         self.opened.trust(mark);
     }
 
-    /// Puts back what this node had in hand, and prolongs the recovery for all nodes until then.
+    /// Puts back what this node had in hand. Until that is done, prolongs the recovery for all nodes.
     async fn put_back_in_time(&mut self, engine: &Engine, is_other: bool) -> PutBack {
         let mut putting_back = pin!(engine.put_back());
         loop {

@@ -17,11 +17,11 @@ pub(crate) trait Disk: Send + fmt::Debug {
     /// Cuts the file to `length`; safe only after `sync`.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 
-    /// Replaces the content of the whole file: all of it or nothing, and safe when this returns. After a failure, the
-    /// file may have either content.
+    /// Replaces the content of the whole file: all of it or nothing, and durable when this returns. After a failure,
+    /// the file may have either content.
     fn replace(&mut self, content: &[u8]) -> io::Result<()>;
 
-    /// Adds bytes to those that an operator must look at; safe when this returns.
+    /// Adds bytes to those that an operator must look at. The bytes are durable when this returns.
     fn set_aside(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// How many bytes an operator must look at.

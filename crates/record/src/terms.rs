@@ -175,7 +175,9 @@ impl<'a> ValueRecord<'a> {
                 .decode(digits.as_bytes())
                 .map(Value::Bytes)
                 .map_err(|_| RecordError::malformed("base64", "base64")),
-            (Some(_), Some(_)) => Err(RecordError::malformed("text", "alone, there is `base64` as well")),
+            (Some(_), Some(_)) => {
+                Err(RecordError::malformed("text", "the only value: `base64` is there, too"))
+            }
             // Also what a sort of value looks like that only later versions know.
             (None, None) => Err(RecordError::Missing { field: "text or base64".into() }),
         }

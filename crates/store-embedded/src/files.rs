@@ -14,7 +14,8 @@ use std::sync::Arc;
 pub const RESCUED: &str = "orders.rescued.db";
 /// The name of the copy while it is written.
 const DRAFT: &str = "orders.rescued.new";
-/// A note that the copy may replace the database. It names the file that had the name of the database at that time.
+/// The file of a note that the copy may replace the database. The note holds the identity of the file that was at the
+/// path of the database then.
 const RESTORE: &str = "orders.restore";
 const ABSENT: &str = "absent";
 /// The content of the note after the copy has replaced the database, until its orders are listed for an operator.

@@ -78,7 +78,7 @@ struct Frame {
     bytes: Vec<u8>,
 }
 
-/// One look at the files, between two equal reads of the index.
+/// What one check has read from the files, between two equal reads of the index.
 struct Look {
     database_bytes: u64,
     /// The header, or `None` if the file is too short.

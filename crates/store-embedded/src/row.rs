@@ -69,7 +69,7 @@ pub(crate) struct BrokenRow {
     pub(crate) is_later: bool,
 }
 
-/// The narrow columns, which are also summed up.
+/// All columns but the record and the terms. They have a checksum of their own.
 pub(crate) struct Head<'a> {
     pub(crate) key: Key,
     pub(crate) version: Version,
@@ -170,12 +170,12 @@ fn number(row: &Row<'_>, column: usize) -> Result<Option<u64>, RowFlaw> {
     match row.get_ref(column) {
         Ok(ValueRef::Null) => Ok(None),
         Ok(ValueRef::Integer(number)) => Ok(Some(number.cast_unsigned())),
-        _ => Err(RowFlaw::damaged("a number in it is none")),
+        _ => Err(RowFlaw::damaged("a number column has another type")),
     }
 }
 
 fn need_number(row: &Row<'_>, column: usize) -> Result<u64, RowFlaw> {
-    number(row, column)?.ok_or_else(|| RowFlaw::damaged("a number in it is missing"))
+    number(row, column)?.ok_or_else(|| RowFlaw::damaged("a number column is empty"))
 }
 
 fn digest(row: &Row<'_>, column: usize) -> Option<[u8; 32]> {
@@ -185,12 +185,12 @@ fn digest(row: &Row<'_>, column: usize) -> Option<[u8; 32]> {
 fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], RowFlaw> {
     match row.get_ref(column) {
         Ok(ValueRef::Text(bytes)) => Ok(bytes),
-        _ => Err(RowFlaw::damaged("a text in it is missing")),
+        _ => Err(RowFlaw::damaged("a text column is empty or has another type")),
     }
 }
 
 fn name<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, RowFlaw> {
-    std::str::from_utf8(text(row, column)?).map_err(|_| RowFlaw::damaged("a text in it is none"))
+    std::str::from_utf8(text(row, column)?).map_err(|_| RowFlaw::damaged("a text column is not UTF-8"))
 }
 
 /// The key in the row, which may be damaged.
@@ -209,9 +209,10 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, RowFlaw> {
     };
     let (target, tenant) = (digest(row, 6).map(Target), name(row, 10)?);
     let head = Head {
-        key: claimed_key(row).ok_or_else(|| RowFlaw::damaged("its key is none"))?,
+        key: claimed_key(row).ok_or_else(|| RowFlaw::damaged("its key is not 32 bytes long"))?,
         version: Version(need_number(row, 2)?),
-        life: u32::try_from(need_number(row, 3)?).map_err(|_| RowFlaw::damaged("its life is none"))?,
+        life: u32::try_from(need_number(row, 3)?)
+            .map_err(|_| RowFlaw::damaged("its life number is too large"))?,
         marks: EmbeddedMarks {
             due: moment(4)?,
             stock: target.zip(moment(5)?),
@@ -227,7 +228,7 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, RowFlaw> {
         terms_sum: need_number(row, 12)?,
     };
     if need_number(row, 13)? != head.sum() {
-        return Err(RowFlaw::damaged("its columns do not add up to their sum"));
+        return Err(RowFlaw::damaged("the checksum of its columns is wrong"));
     }
     Ok(head)
 }
@@ -235,12 +236,12 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, RowFlaw> {
 /// Checks record and terms against the checksums in the head. Large terms are checked when they are read.
 fn check_body(row: &Row<'_>, head: &Head<'_>) -> Result<(), RowFlaw> {
     if sum::of_bytes(text(row, RECORD)?) != head.record_sum {
-        return Err(RowFlaw::damaged("its record does not add up to its sum"));
+        return Err(RowFlaw::damaged("the checksum of its record is wrong"));
     }
     if !matches!(row.get_ref(TERMS), Ok(ValueRef::Null))
         && terms_sum(&head.key, text(row, TERMS)?) != head.terms_sum
     {
-        return Err(RowFlaw::damaged("its terms do not add up to their sum"));
+        return Err(RowFlaw::damaged("the checksum of its terms is wrong"));
     }
     Ok(())
 }

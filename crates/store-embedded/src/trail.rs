@@ -170,7 +170,7 @@ impl Trail {
         Ok(())
     }
 
-    /// A sentence about lost lines, if there are any.
+    /// The sentence that reports lost lines; `None` if no lines were lost.
     pub(crate) fn note(&self) -> Option<String> {
         self.written_again.as_deref().map(words)
     }
@@ -187,7 +187,7 @@ impl Trail {
     fn reopen(&mut self) -> io::Result<()> {
         let mut file = open_private(&self.path)?;
         self.bytes = file.seek(SeekFrom::End(0))?;
-        // A line that was torn must not expire the next.
+        // A line that was torn must not damage the next line.
         if self.bytes > 0 {
             file.write_all(b"\n")?;
             self.bytes += 1;

@@ -1,8 +1,8 @@
--- What people read. Made again whenever a version opens the store that has other views, so they can change without a new
--- schema. A record that is not JSON shows as NULL in what is taken from it, and never stops the query.
+-- The views for people. A version with other views creates them again when it opens the store, so they can change without a new
+-- schema. If a record is not JSON, the columns that are read from it are NULL, and the query continues.
 
--- Every order. `due`, `placed`, `deadline` and `forget_at` are in UTC. `attempts` counts those of all lives; `doubles` how
--- many of them were made while an earlier one may have been paid for.
+-- Every order. `due`, `placed`, `deadline` and `forget_at` are in UTC. `attempts` counts the attempts of all
+-- lives. `doubles` counts the attempts that were made while an earlier one may have been paid for.
 DROP VIEW IF EXISTS orders;
 CREATE VIEW orders AS
 SELECT lower(hex(key)) AS key, tenant, kind, phase,
@@ -17,8 +17,7 @@ SELECT lower(hex(key)) AS key, tenant, kind, phase,
        version
 FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records);
 
--- The dead letters: what waits for an operator, and why. `delivery` are orders that are done, with a webhook that could
--- never be called.
+-- The dead letters, with their causes. The cause `delivery` means: the order has ended, and a webhook was never delivered.
 DROP VIEW IF EXISTS dead_letters;
 CREATE VIEW dead_letters AS
 SELECT lower(hex(key)) AS key, tenant, kind,
@@ -32,7 +31,7 @@ FROM (SELECT *, (SELECT min(l.value ->> 'at') FROM json_each(o.json, '$.webhooks
       FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records) AS o)
 WHERE phase = 'dead' OR (undelivered IS NOT NULL AND phase NOT IN ('queued', 'submitting', 'solving', 'in_doubt'));
 
--- What happened to each order, in order. `what` is the name of the entry; `entry` is all of it, as JSON.
+-- What happened to each order, in order. `what` is the name of the entry; `entry` is the whole entry, as JSON.
 DROP VIEW IF EXISTS timeline;
 CREATE VIEW timeline AS
 SELECT lower(hex(o.key)) AS key, e.key + 1 AS number,
@@ -42,8 +41,7 @@ SELECT lower(hex(o.key)) AS key, e.key + 1 AS number,
        e.value AS entry
 FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.timeline') AS e;
 
--- Each attempt that an order remembers: when it was sent, whether the provider is known to have taken it, and how far
--- it has come.
+-- Each attempt that an order remembers: when it was sent, whether the provider is known to have taken it, and its state.
 DROP VIEW IF EXISTS attempts;
 CREATE VIEW attempts AS
 SELECT lower(hex(o.key)) AS key, a.value ->> 'number' AS number,
@@ -53,12 +51,12 @@ SELECT lower(hex(o.key)) AS key, a.value ->> 'number' AS number,
        a.value ->> 'task' AS task
 FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.attempts') AS a;
 
--- The usage, by day (UTC), tenant, kind, site and provider (with the currency of its account: `main USD`), with every line by name.
--- The site `*` stands for all of them, on days that are no longer kept in detail.
+-- The usage, by day (UTC), tenant, kind, site and provider (with the currency of its account: `main USD`), with every counter
+-- by its name. The site `*` stands for all sites, on days that are no longer kept in detail.
 DROP VIEW IF EXISTS usage;
 CREATE VIEW usage AS SELECT date(day * 86400, 'unixepoch') AS date, * FROM counters;
 
--- The pools that people have set. `document` is all of each, as JSON.
+-- The pools. `document` is the whole document of a pool, as JSON.
 DROP VIEW IF EXISTS pools;
 CREATE VIEW pools AS
 SELECT json ->> '$.pool.name' AS name, json ->> '$.pool.tenant' AS tenant, json ->> '$.pool.kind' AS kind,

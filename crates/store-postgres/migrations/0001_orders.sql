@@ -1,36 +1,36 @@
--- The tables of the PostgreSQL store, schema 1. `{schema}` stands for the name of the schema, quoted.
+-- The tables of the PostgreSQL store, schema 1. `{schema}` stands for the quoted name of the schema.
 --
--- Moments are milliseconds since 1970; those beyond 2^63 stand here as 2^63 - 1, and exactly in the record. Texts that come
--- from callers are bytes (UTF-8), so that they may hold anything, sort byte by byte and need no encoding of the database.
--- A person reads them with convert_from(record, 'UTF8').
+-- Moments are milliseconds since 1970. A moment beyond 2^63 is stored here as 2^63 - 1, and exactly in the record. Texts from
+-- callers are stored as bytes (UTF-8): so they may hold anything, sort byte by byte, and do not depend on the encoding of the
+-- database. To read one, use convert_from(record, 'UTF8').
 
--- Of all writes of all orders, the number of each. None ever comes back, not even after a purge.
+-- The versions: each write of an order gets the next number. No number is used twice, not even after a purge.
 CREATE SEQUENCE {schema}.versions AS bigint MINVALUE 1 CACHE 1 NO CYCLE;
 
--- One row for each order. Its primary key alone decides who made an order, and so who pays.
+-- One row for each order. The primary key alone decides which node created an order, and so which node pays.
 CREATE TABLE {schema}.orders (
     key         bytea PRIMARY KEY, -- 32 bytes
-    version     bigint NOT NULL,   -- the write that made this row what it is
-    timer       bigint,            -- when it must be woken, or when its claim lapses
-    target      bytea,             -- the stock on which its answer stands, or from which it was taken
-    expires      bigint,            -- and when it expires
-    taker       bytea,             -- the order that has taken it from there
-    taken_at    bigint,            -- and when, for as long as the record does not tell it yet: whoever reads it must add it
-    once_timer  bigint,            -- of an answer on the stock, the timer that it has once it is taken; and the other way
-                                   -- round, should it have to be put back
-    once_forget bigint,            -- and when it may then be forgotten
-    tenant      bytea,             -- of an answer on the stock, whose usage
+    version     bigint NOT NULL,   -- the number of the last write of this row
+    timer       bigint,            -- when the order must be woken, or when its claim ends
+    target      bytea,             -- the target in whose stock the answer is, or from whose stock it was taken
+    expires      bigint,            -- when that answer expires
+    taker       bytea,             -- the order that has taken the answer from the stock
+    taken_at    bigint,            -- when it was taken, while the record does not say so: a reader must add both to the record
+    once_timer  bigint,            -- for an answer in the stock: the timer that holds once it is taken. For a taken answer:
+                                   -- the timer that holds if it is put back
+    once_forget bigint,            -- the same for `forget_at`
+    tenant      bytea,             -- for an answer in the stock: the usage row to which it belongs
     kind        bytea,
     site        bytea,
     provider    bytea,
-    forget_at   bigint,            -- when the row may be forgotten
-    standing    smallint NOT NULL, -- 0 open, 1 waits for a person, 2 at rest
-    awaited     boolean NOT NULL,  -- whether whoever waits for it has nothing to be told yet
-    digest      bytea,             -- SHA-256 of the terms if they are large: they are not sent again at every step
+    forget_at   bigint,            -- when the row may be removed
+    standing    smallint NOT NULL, -- 0 open, 1 needs a person, 2 at rest
+    awaited     boolean NOT NULL,  -- whether waiting callers have no outcome yet
+    digest      bytea,             -- SHA-256 of the terms if they are large, so that they are sent only once
     record      bytea NOT NULL,    -- JSON: see quittance-record
     terms       bytea NOT NULL     -- JSON
 ) WITH (
-    -- Rows are written over and over: there is room for the next one beside each, and the dead ones are soon swept out.
+    -- Rows are updated often: each page has room for new versions of its rows, and vacuum removes the old ones soon.
     fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_threshold = 1000,
@@ -40,7 +40,7 @@ CREATE TABLE {schema}.orders (
     toast.autovacuum_vacuum_threshold = 1000
 );
 
--- The record is written at every step and stays in its row; large terms stand elsewhere and are left where they are.
+-- The record is written at every step and stays in its row. Large terms are stored apart, and are not written again.
 ALTER TABLE {schema}.orders ALTER COLUMN record SET STORAGE MAIN;
 
 CREATE INDEX orders_due ON {schema}.orders (timer, key) WHERE timer IS NOT NULL;
@@ -49,17 +49,17 @@ CREATE INDEX orders_taken ON {schema}.orders (taker, target) WHERE taker IS NOT 
 CREATE INDEX orders_forgettable ON {schema}.orders (forget_at, key) WHERE forget_at IS NOT NULL;
 CREATE INDEX orders_listed ON {schema}.orders (standing, key) WHERE standing <> 2;
 
--- The usage: one row for each day, tenant, kind, site, provider and line, in as many parts as writers have added to it, so that
--- they need not wait for each other. The sum of the parts counts. A line that a later version adds needs no new schema.
+-- The usage: one row for each day, tenant, kind, site, provider and counter (`line`). Each writer adds to a part (`shard`) of its
+-- own, so that writers do not wait for each other. The sum of the parts counts. A new counter of a later version needs no new schema.
 CREATE TABLE {schema}.counters (
     day      bigint NOT NULL, -- since 1970
     tenant   bytea NOT NULL,
     kind     bytea NOT NULL,
-    site     bytea NOT NULL,  -- `*` for all of them, once the day's usage is compacted
+    site     bytea NOT NULL,  -- `*` for all sites, once the day's usage is compacted
     provider bytea NOT NULL,
     line     text COLLATE "C" NOT NULL,
     shard    smallint NOT NULL,
-    amount   bigint NOT NULL, -- it stops at 2^63 - 1
+    amount   bigint NOT NULL, -- at most 2^63 - 1
     PRIMARY KEY (day, tenant, kind, site, provider, line, shard)
 ) WITH (
     fillfactor = 40,
@@ -68,54 +68,53 @@ CREATE TABLE {schema}.counters (
     autovacuum_vacuum_cost_delay = 1
 );
 
--- The days that are still kept in detail: whoever closes the usage need not look through the sums of a year.
+-- Finds the days that are still kept in detail, so that compacting does not read the sums of a whole year.
 CREATE INDEX counters_in_detail ON {schema}.counters (day) WHERE site <> '\x2a';
 
--- Who works here.
+-- The nodes that work on this store.
 CREATE TABLE {schema}.nodes (
-    node bigint PRIMARY KEY, -- bit by bit
-    card bytea NOT NULL,     -- JSON
-    seen bigint NOT NULL     -- by the clock of this server
+    node bigint PRIMARY KEY, -- the 64 bits of the node's number
+    card bytea NOT NULL,     -- the status of the node, as JSON
+    seen bigint NOT NULL     -- when the status was last renewed, by the clock of this server
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
--- One row once the orders have moved elsewhere: nobody writes any more.
+-- One row if the store is sealed, because its orders have moved: no node writes any more.
 CREATE TABLE {schema}.seal (
     is_sealed boolean PRIMARY KEY DEFAULT true CHECK (is_sealed),
     note      bytea NOT NULL
 );
 
--- One row while orders are being moved here: no node begins to work on them.
+-- One row while orders are being moved here: no node begins to work on this store.
 CREATE TABLE {schema}.filling (
     is_filling boolean PRIMARY KEY DEFAULT true CHECK (is_filling),
     note       bytea NOT NULL
 );
 
--- What all nodes must agree on besides orders.
+-- The shared documents of the nodes.
 CREATE TABLE {schema}.documents (
     name    bytea PRIMARY KEY,
     version bigint NOT NULL,
     document   bytea NOT NULL -- JSON
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
--- What all nodes must have in common, drawn by the first of them.
+-- The secrets that all nodes share. The first node draws them.
 CREATE TABLE {schema}.secrets (
     name   text COLLATE "C" PRIMARY KEY,
     secret bytea NOT NULL
 );
 
--- The one way in which orders are written: many commits and additions to the usage at once; no key twice. It is a function
--- because a server makes its plans once for each session, whereas a statement that a pooler may give to any session is
--- planned anew each time, which takes longer than all that it does.
+-- The only way to write orders: many commits and additions to the usage in one call, each key at most once. It is a function,
+-- because the server plans a function once for each session. A statement that a pooler may give to any session is planned
+-- each time, which takes longer than its execution.
 --
--- - Rows that are to be updated come first, in the order of their keys, and rows that are to be made after them, in the order
---   of theirs: two nodes never wait for each other.
--- - Whoever places what is there already is told without waiting for anybody, and without writing.
--- - An update without its large terms is good only if those that are there have the same digest.
+-- - Updates come first, sorted by key. Inserts come after them, sorted by key. So two nodes never deadlock.
+-- - A placement of an order that exists gets its record without a wait and without a write.
+-- - An update without its large terms is valid only if the stored terms have the same digest.
 -- - One notice names all orders that are no longer awaited.
--- - The seal is read before anything else: the lock that this takes holds up whoever seals until all is written.
+-- - The seal is read first. This takes a lock, so a process that seals the store waits until everything is written.
 --
--- It answers with one row for each commit, or with one row for none of them. Its plans must not depend on how many rows there
--- were when they were made: a table that was empty then is large soon.
+-- It returns one row for each commit. If there are no commits, or the store is sealed, it returns one row with only the seal.
+-- The plans must not depend on the number of rows at planning time: a table that was empty then may be large soon.
 CREATE FUNCTION {schema}.commit_orders(
     numbers int4[], keys bytea[], expectations int8[], timers int8[], targets bytea[], spoilings int8[], forgettings int8[],
     standings int2[], awaitings bool[], digests bytea[], records bytea[], all_terms bytea[],
@@ -222,15 +221,15 @@ BEGIN
 END
 $commit$;
 
--- The one way in which answers leave their stocks: many takers at once, in the order of their locks. The rows stay as they
--- were written, and tell beside the record who has taken them.
+-- The only way to take answers from the stock: many takers in one call, in the order of their locks. The records stay
+-- unchanged; columns beside the record say which order has taken the answer.
 --
--- - Of two calls for the same taker and stock, the second waits at the lock until it can see what the first has got.
--- - What others have in hand is passed over, so that takers do not wait for each other. If nothing else is left, it is waited
---   for, unless a row was taken here already: whoever holds one and waits for another could wait for ever. Then it is said
---   that it is worth asking again.
--- - The usage of an answer stand in its row.
--- - Writes that the caller could not understand are named, and passed over: no two have the same version.
+-- - Of two calls for the same taker and stock, the second waits at the lock until it can see the answer of the first.
+-- - Rows that other calls have locked are skipped, so that takers do not wait for each other. If only locked rows are left, the
+--   call waits for them, unless it has taken a row already: waiting with a row in hand could be a deadlock. Then `again` is true,
+--   and the caller should ask again.
+-- - The usage row of an answer is in columns of its row.
+-- - `broken` lists the versions that the caller could not read. They are skipped; no two records have the same version.
 CREATE FUNCTION {schema}.take_orders(
     numbers int4[], targets bytea[], good_untils int8[], takers bytea[], locks int8[], moments int8[], days int8[],
     book_numbers int4[], lines text[], amounts int8[], part int2,
@@ -324,12 +323,12 @@ BEGIN
 END
 $commit$;
 
--- Forgets some lines of the first day before `sums`, or sums up some of the first day before `detail` that is kept in detail,
--- all sites in one. To be called until it says that all is done.
+-- Removes some rows of the first day before `sums`. If there are none, adds up the sites in some rows of the first day before
+-- `detail` that is still kept in detail. Call it again until `is_done` is true.
 --
--- - Rows are locked in the order in which writers lock them, so that nobody waits for each other.
--- - What somebody has added to a row meanwhile is in what is erased of it; whoever wanted to add to one that is gone makes it
---   anew, and it is summed up the next time.
+-- - Rows are locked in the order in which writers lock them, so that there is no deadlock.
+-- - The deleted amounts include what another writer has added meanwhile. A writer that wants to add to a deleted row creates it
+--   again, and the next call adds it up.
 CREATE FUNCTION {schema}.compact_usage(detail int8, sums int8, rows_max int8)
 RETURNS TABLE (sealed bytea, is_done bool) LANGUAGE plpgsql VOLATILE ROWS 1
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
@@ -373,7 +372,7 @@ BEGIN
                least(sum(gone.amount), 9223372036854775807)::int8
         FROM gone GROUP BY gone.tenant, gone.kind, gone.provider, gone.line
         ORDER BY gone.tenant, gone.kind, gone.provider, gone.line
-        -- What was put back on its stock stands in the usage with less than nothing.
+        -- An answer that was put back into the stock has a negative amount in the usage.
         ON CONFLICT (day, tenant, kind, site, provider, line, shard)
             DO UPDATE SET amount = least(t.amount::numeric + excluded.amount, 9223372036854775807)::int8;
         RETURN NEXT;
@@ -384,7 +383,7 @@ BEGIN
 END
 $commit$;
 
--- How many orders are open, and how many wait for a person: counted in their index, whatever the planner thinks of the table.
+-- How many orders are open, and how many need a person. They are counted in the index, whatever the planner would choose.
 CREATE FUNCTION {schema}.order_counts() RETURNS TABLE (open int8, dead int8) LANGUAGE sql STABLE ROWS 1
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
 AS $commit$
@@ -392,8 +391,8 @@ AS $commit$
            (SELECT count(*) FROM {schema}.orders AS o WHERE o.standing = 1 AND o.standing <> 2)
 $commit$;
 
--- Writes one document, or takes it away, if it still has the version that is expected. Only whoever adds one keeps other writers
--- out: there is room for so many, and two who come at once must not both have the last place.
+-- Writes or removes one shared document, if it still has the expected version. Only a call that adds a document locks out other
+-- writers: the number of documents is limited, and two calls must not both take the last place.
 CREATE FUNCTION {schema}.write_document(
     called bytea, expected int8, written bytea, documents_max int8, versions regclass
 ) RETURNS TABLE (sealed bytea, done int8, is_full bool) LANGUAGE plpgsql VOLATILE ROWS 1

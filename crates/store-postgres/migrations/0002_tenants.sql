@@ -1,14 +1,14 @@
--- Schema 2: the orders of one tenant are found without looking at those of others.
+-- Schema 2: an index finds the orders of one tenant without reading the orders of others.
 
--- Until now `tenant` was written beside answers on the stock only; from now on beside every record. What cannot be read stays
--- without one: it is in no tenant's list, and waits for a person as before.
+-- In schema 1, only answers in the stock had a `tenant`. From now on every record has one. A record that cannot be read gets
+-- none: it is in no tenant's list, and needs a person as before.
 DO $migrate$
 DECLARE
     o record;
 BEGIN
     FOR o IN SELECT key, terms FROM {schema}.orders WHERE tenant IS NULL LOOP
         BEGIN
-            -- The server reads no JSON that holds a zero byte, and other fields may.
+            -- The server rejects JSON with a zero byte, which other fields may contain.
             UPDATE {schema}.orders
             SET tenant = convert_to(
                 replace(convert_from(o.terms, 'UTF8'), '\u0000', '\u0020')::json ->> 'tenant', 'UTF8')

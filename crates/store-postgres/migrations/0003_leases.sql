@@ -1,6 +1,6 @@
--- Schema 3: what nodes have leased of limits that they keep together.
+-- Schema 3: the parts of shared limits that nodes have leased.
 
--- A limit of which something was leased lately. Its version changes whenever a node leases more.
+-- A limit of which a node leased a part lately. The version changes each time a node leases more.
 CREATE TABLE {schema}.limits (
     name      bytea PRIMARY KEY,
     version   int8 NOT NULL,
@@ -9,17 +9,17 @@ CREATE TABLE {schema}.limits (
 
 CREATE INDEX limits_to_forget ON {schema}.limits (forget_at);
 
--- What one node has leased of one limit.
+-- The part of one limit that one node has leased.
 CREATE TABLE {schema}.leases (
     name    bytea NOT NULL,
     node    int8 NOT NULL,
     amount  int8 NOT NULL,
     ends_at int8 NOT NULL, -- in milliseconds, by the clock of the server
-    version int8 NOT NULL, -- of the limit, when it was leased
+    version int8 NOT NULL, -- the version of the limit when the part was leased
     PRIMARY KEY (name, node)
 );
 
--- What nodes other than this one have leased of a limit now.
+-- The version of a limit, and the sum that all nodes other than `asking` have leased of it now.
 CREATE FUNCTION {schema}.leased(called bytea, asking int8)
 RETURNS TABLE (version int8, by_others int8) LANGUAGE sql STABLE ROWS 1
 AS $leased$
@@ -28,8 +28,8 @@ AS $leased$
                AND e.ends_at > (extract(epoch FROM clock_timestamp()) * 1000)::int8), 0)::int8
 $leased$;
 
--- Leases a part of a limit to a node, if no node has leased more since the version that is expected. What has ended is removed
--- on the way: of this limit all, of limits that may be forgotten a few that no other call holds.
+-- Leases a part of a limit to a node, if no node has leased more since the expected version. It also removes leases that have
+-- ended: all leases of this limit, and at most 16 limits that may be forgotten and that no other call has locked.
 CREATE FUNCTION {schema}.lease(
     called bytea, expected int8, leasing int8, wanted int8, life int8, forgotten_after int8, versions regclass
 ) RETURNS TABLE (done int8, version int8, by_others int8) LANGUAGE plpgsql VOLATILE ROWS 1

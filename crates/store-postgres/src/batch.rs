@@ -150,14 +150,14 @@ impl<'a> UsageColumns<'a> {
     }
 }
 
-/// The outcome of each contest, in order.
+/// The outcome of each commit of the batch, in their order.
 pub(crate) fn outcomes(rows: &[Row], batch: &WriteBatch) -> Result<Vec<CommitOutcome>, PostgresError> {
     sealed(rows)?;
     let mut outcomes: Vec<_> = batch.contests.iter().map(|_| CommitOutcome::LostUnseen).collect();
     for row in rows {
         let Some(number) = column::<Option<i32>>(row, 1)? else { continue };
         let at = usize::try_from(number).ok().filter(|at| *at < outcomes.len());
-        let at = at.ok_or_else(|| PostgresError::Garbled("its answer does not fit the statement".into()))?;
+        let at = at.ok_or_else(|| PostgresError::Garbled("it does not fit the statement".into()))?;
         outcomes[at] = outcome(row, &batch.contests[at].write)?;
     }
     Ok(outcomes)

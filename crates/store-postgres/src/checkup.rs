@@ -73,7 +73,9 @@ pub(crate) async fn findings(shared: &PostgresShared) -> Result<Vec<Finding>, Po
         lane.settle().await;
     }
     let rows = shared.ask(ASK, &[]).await?;
-    let row = rows.first().ok_or_else(|| PostgresError::Garbled("it says nothing of itself".into()))?;
+    let row = rows
+        .first()
+        .ok_or_else(|| PostgresError::Garbled("it has no row about the server's settings".into()))?;
     let facts = ServerFacts::read(row)?;
     let mut findings = vec![finding(Verdict::Good, format!("PostgreSQL {}", facts.version))];
     findings.extend(whole(shared).await?);
@@ -148,8 +150,8 @@ fn listening(shared: &PostgresShared) -> Option<Finding> {
     (!shared.hears.load(Ordering::Relaxed)).then(|| {
         finding(
             Verdict::Note,
-            "notices (LISTEN) do not arrive, as through a pooler in transaction mode: a caller that waits for an answer that \
-             another node has got is woken up to a second late; set store.listen_url to the server itself",
+            "notices (LISTEN) do not arrive, as through a pooler in transaction mode: a waiting caller learns up to a \
+             second late of an answer that another node received; set store.listen_url to the address of the server itself",
         )
     })
 }
@@ -165,8 +167,8 @@ fn housekeeping(facts: &ServerFacts, shared: &PostgresShared) -> Vec<Finding> {
     }
     if facts.longest_seconds > LONG_SECONDS {
         notes.push(format!(
-            "a transaction has been open for {} s: until it ends, nothing that was written over since can be swept out, and \
-             the tables grow; look for it in pg_stat_activity",
+            "a transaction has been open for {} s: until it ends, vacuum cannot remove old versions of rows, and the tables \
+             grow; look for it in pg_stat_activity",
             facts.longest_seconds
         ));
     }
@@ -180,15 +182,15 @@ fn housekeeping(facts: &ServerFacts, shared: &PostgresShared) -> Vec<Finding> {
     let ours = i64::try_from(shared.settings.connections).unwrap_or(i64::MAX).saturating_add(1);
     if facts.connections.saturating_add(ours) > facts.connections_max {
         notes.push(format!(
-            "{} of {} connections are taken, and one more node needs {ours}: it would be turned away; raise \
-             max_connections, lower `connections` in store.url, or put a pooler in front",
+            "{} of {} connections are taken, and one more node needs {ours}: it would be refused; raise max_connections, \
+             lower `connections` in store.url, or put a pooler in front",
             facts.connections, facts.connections_max
         ));
     }
     if !facts.sums_pages {
         notes.push(
-            "data_checksums are off: a page that the disk has expired is noticed late or never; pg_checksums --enable, \
-             with the server stopped"
+            "data_checksums are off: a page that the disk has damaged is noticed late or never; pg_checksums --enable, with \
+             the server stopped"
                 .to_owned(),
         );
     }

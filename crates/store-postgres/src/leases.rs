@@ -21,7 +21,7 @@ fn millis(span: Duration) -> i64 {
 }
 
 fn first(rows: &[Row]) -> Result<&Row, PostgresError> {
-    rows.first().ok_or_else(|| PostgresError::Garbled("it does not say what is leased".into()))
+    rows.first().ok_or_else(|| PostgresError::Garbled("it has no row about the leases".into()))
 }
 
 fn read_outcome(rows: &[Row]) -> Result<LeaseOutcome, PostgresError> {

@@ -117,8 +117,7 @@ impl PostgresListener {
             }
             if lost >= ECHOES_LOST_MAX {
                 return Err(PostgresError::Garbled(
-                    "a notice did not come back; behind a pooler, set an address of its own to listen at"
-                        .into(),
+                    "a notice did not come back; behind a pooler, set `store.listen_url`".into(),
                 ));
             }
             if lost == 0 {

@@ -83,7 +83,7 @@ impl PostgresStore {
         let life = i64::try_from(NODE_STATUS_LIFE.as_millis()).unwrap_or(i64::MAX);
         let params: SqlParams<'_> = &[(&node, Type::INT8), (&written, Type::BYTEA), (&life, Type::INT8)];
         let rows = self.shared().ask(&self.shared().statements.heartbeat, params).await?;
-        let row = rows.first().ok_or_else(|| PostgresError::Garbled("it does not say when".into()))?;
+        let row = rows.first().ok_or_else(|| PostgresError::Garbled("it has no row with the time".into()))?;
         Ok(row::read_moment(column(row, 0)?))
     }
 

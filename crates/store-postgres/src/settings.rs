@@ -76,7 +76,7 @@ pub enum BadPostgresUrl {
     Schema,
     #[error("`connections` is a number from 2 to {CONNECTIONS_MAX}")]
     Connections,
-    #[error("the address to listen at says nothing but where it is and `sslmode`: the schema is the same")]
+    #[error("the address for notices cannot have `connections` or another `schema`: leave these out")]
     NotForListening,
 }
 

@@ -216,8 +216,7 @@ fn outcomes(rows: &[Row], requests: usize) -> Result<Vec<TakeOutcome>, PostgresE
     for row in rows {
         let number = usize::try_from(column::<i32>(row, 1)?).ok();
         let place = number.and_then(|number| outcomes.get_mut(number));
-        let place =
-            place.ok_or_else(|| PostgresError::Garbled("its answer does not fit the statement".into()))?;
+        let place = place.ok_or_else(|| PostgresError::Garbled("it does not fit the statement".into()))?;
         *place = match (column::<Option<&[u8]>>(row, 4)?.is_some(), column(row, 2)?, column(row, 3)?) {
             (true, true, _) => TakeOutcome::Fresh(row::stored(row, 4)?),
             (true, false, _) => TakeOutcome::Repeat(row::stored(row, 4)?),

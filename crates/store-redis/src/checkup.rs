@@ -140,8 +140,8 @@ fn check_eviction(settings: &Pairs) -> Option<Finding> {
         note(
             Verdict::Bad,
             format!(
-                "maxmemory-policy is {policy}: when the memory is full Redis throws orders away, so what was paid for is \
-                 lost, and the same order is paid for again; set maxmemory-policy noeviction"
+                "maxmemory-policy is {policy}: when the memory is full, Redis deletes orders, so what was paid for is lost, \
+                 and the same order is paid for again; set maxmemory-policy noeviction"
             ),
         )
     })
@@ -204,7 +204,7 @@ fn check_memory(info: &Pairs) -> Option<Finding> {
     if percent >= 100 {
         return Some(note(
             Verdict::Bad,
-            "all of maxmemory is in use: new orders are turned away and open ones cannot move on until there is room; raise \
+            "all of maxmemory is in use: new orders are refused and open ones cannot move on until there is room; raise \
              maxmemory, or keep answers for a shorter time",
         ));
     }
@@ -229,7 +229,7 @@ fn check_replicas(info: &Pairs, settings: Option<&Pairs>) -> Option<Finding> {
             format!(
                 "{replicas} replicas are attached, and writes do not wait for them: when one takes over, the last writes \
                  may be gone, so an order accepted in that moment may be lost or paid for twice; min-replicas-to-write 1 \
-                 with min-replicas-max-lag keeps a master that was cut off from going on alone, and PostgreSQL promises \
+                 with min-replicas-max-lag stops a master that was cut off from accepting writes alone; PostgreSQL promises \
                  more"
             ),
         )

@@ -12,7 +12,7 @@ pub(crate) enum RedisFailure {
     Away(String),
     #[error("Redis sent a reply that does not fit the command: check that the address is a Redis server")]
     Garbled,
-    #[error("the store is closed: {0}")]
+    #[error("the store is sealed: {0}")]
     Sealed(String),
     #[error("{StoreForgot}")]
     Forgot,

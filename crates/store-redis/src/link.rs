@@ -80,7 +80,7 @@ impl Link {
     fn why_away(&self) -> RedisFailure {
         match &*self.state.borrow() {
             LinkState::Away(Some(failure)) => failure.clone(),
-            LinkState::Away(None) => RedisFailure::Away("none could be made in time".into()),
+            LinkState::Away(None) => RedisFailure::Away("no connection could be made in time".into()),
             LinkState::Up(..) => RedisFailure::NoAnswer,
         }
     }

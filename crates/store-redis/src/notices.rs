@@ -108,9 +108,9 @@ impl NoticeListener {
                         let _opener_is_gone = ready.send(());
                     }
                     let failure = self.listen(sink, stream).await;
-                    tracing::debug!(%failure, "notices from Redis are not heard");
+                    tracing::debug!(%failure, "no notices arrive from Redis");
                 }
-                Err(failure) => tracing::debug!(%failure, "notices from Redis cannot be heard"),
+                Err(failure) => tracing::debug!(%failure, "this node cannot subscribe to notices from Redis"),
             }
             timeout.pause().await;
         }
@@ -195,7 +195,7 @@ impl RedisInner {
                     Ok(None) => {}
                     // Where one server of a cluster is away, those of the others can be looked at all the same.
                     Err(failure) => {
-                        tracing::debug!(%failure, "an order that is waited for cannot be looked at");
+                        tracing::debug!(%failure, "an order that a caller waits for cannot be read");
                         now_announced.extend(announced.get(key).map(|version| (*key, version.clone())));
                     }
                 }

@@ -54,7 +54,7 @@ pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, RedisOpenErr
     if timeout(settings.call_wait, ready).await.is_err() {
         tracing::warn!(
             address,
-            "notices from Redis are not heard yet; orders are looked at every few seconds"
+            "no notices arrive from Redis yet; awaited orders are read every few seconds"
         );
     }
     let inner = Arc::new(inner);

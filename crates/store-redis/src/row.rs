@@ -142,7 +142,8 @@ pub(crate) fn read_class(key: &Key, row: RedisFields, known: Option<KnownTerms<'
 
 /// The result for a key that holds something else than a record.
 pub(crate) fn not_a_record(key: &Key) -> BrokenRecord {
-    let detail = "what stands under its name is no record at all: keep a copy, and restore it from a backup";
+    let detail =
+        "the value under the key of this order is not a record: keep a copy, and restore it from a backup";
     BrokenRecord { key: *key, version: Vec::new(), detail: detail.to_owned(), is_later: false }
 }
 
@@ -151,7 +152,8 @@ fn whole(
     [version, record, terms, taker, taken_at]: [Option<&[u8]>; 5],
     known: Option<KnownTerms<'_>>,
 ) -> Result<Versioned, RedisFlaw> {
-    let version = version.and_then(read_version).ok_or(RedisFlaw::Damaged("its version is none"))?;
+    let version =
+        version.and_then(read_version).ok_or(RedisFlaw::Damaged("its version is missing or not a number"))?;
     let terms = terms.ok_or(RedisFlaw::Damaged("its terms are missing"))?;
     let terms = match known {
         Some((written, known)) if written == terms => Arc::clone(known),
@@ -160,12 +162,13 @@ fn whole(
     let record = record.ok_or(RedisFlaw::Damaged("its body is missing"))?;
     let order = decode_order(record, terms)?;
     if order.key != *key {
-        return Err(RedisFlaw::Damaged("it is that of another order"));
+        return Err(RedisFlaw::Damaged("it belongs to another order"));
     }
     let order = match taken_at.filter(|at| !at.is_empty()) {
         None => order,
         Some(at) => {
-            let (by, at) = read_taken(taker, at).ok_or(RedisFlaw::Damaged("who took it cannot be read"))?;
+            let (by, at) = read_taken(taker, at)
+                .ok_or(RedisFlaw::Damaged("the order that took its answer cannot be read"))?;
             order.taken(by, at)
         }
     };

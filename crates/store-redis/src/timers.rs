@@ -25,8 +25,9 @@ pub(crate) struct TimerSweeps(Mutex<BTreeMap<u16, TimerSweep>>);
 
 #[derive(Clone, Default)]
 struct TimerSweep {
-    /// The list that is being compared, and the last order that was compared.
+    /// The number of the list that is being compared.
     list: usize,
+    /// The last order that was compared.
     after: String,
     restored: u64,
     rests_until: Option<Instant>,

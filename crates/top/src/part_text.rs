@@ -229,7 +229,7 @@ fn pool(pool: &PoolInShort) -> TonedLine {
             let (fresh, size, coming) = (level.fresh, level.size, level.on_their_way);
             (tone, format!("{name} {fresh} of {size}, {coming} coming, served {hits}"))
         }
-        None => plain(format!("{name} not looked at yet")),
+        None => plain(format!("{name} not handled yet")),
     }
 }
 

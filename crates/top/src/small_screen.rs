@@ -18,7 +18,7 @@ struct Part {
     rows: Vec<Vec<TonedLine>>,
 }
 
-/// A part of sentences, which may be broken anywhere; warnings come first.
+/// A part that holds sentences. They may be wrapped between any two words, and warnings come first.
 fn sentences(label: &'static str, mut lines: Vec<TonedLine>) -> Part {
     lines.sort_by_key(|(tone, _)| Reverse(*tone == Tone::Bad));
     let words = |(tone, text): TonedLine| {
@@ -27,7 +27,7 @@ fn sentences(label: &'static str, mut lines: Vec<TonedLine>) -> Part {
     Part { label, rows: lines.into_iter().map(words).collect() }
 }
 
-/// A part of figures, none of which is broken.
+/// A part that holds figures. A line is never wrapped inside a figure.
 fn figures(label: &'static str, lines: Vec<TonedLine>) -> Part {
     let apart = |(tone, text)| (tone, format!("{text} "));
     Part { label, rows: vec![lines.into_iter().map(apart).collect()] }

@@ -75,7 +75,7 @@ impl fmt::Debug for WebhookSettings {
 pub enum BadCallback {
     #[error("it is not an http or https address of at most {WEBHOOK_URL_BYTES_MAX} bytes")]
     NotAnAddress,
-    #[error("it has a name or a password in it, which do not belong into an address")]
+    #[error("it contains a user name or a password: leave them out")]
     HasPassword,
     #[error("it leads into the operator's network: the operator can allow it in `webhooks.allow`")]
     Inside,

@@ -19,7 +19,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// More than the head of any reply.
+/// The most bytes of the head of a reply. No provider sends as many.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 type Driver = Pin<Box<http1::Connection<TokioIo<Box<dyn ByteStream>>, Full<Bytes>>>>;

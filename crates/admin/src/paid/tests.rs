@@ -66,7 +66,7 @@ fn audited(order: &Order) -> Vec<(u32, Option<String>, String, &'static str, Str
 #[test]
 fn the_first_attempt_goes_to_the_caller_that_placed_the_order() {
     let waiting = live(placed(Reuse::Shared), &[(0, WAKE), (1, accepted(1)), (9, answered(1))]);
-    assert_eq!(paid(&waiting)[0].recipient, Recipient::None("no caller has been given it yet"));
+    assert_eq!(paid(&waiting)[0].recipient, Recipient::None("no caller has the answer yet"));
     let order = live(waiting.clone(), &[(10, collected(&waiting))]);
     let [only] = &paid(&order)[..] else { panic!("{order:?}") };
     assert_eq!((only.task.as_deref(), only.cost), (Some("task-1"), Some(Money(2_990))));

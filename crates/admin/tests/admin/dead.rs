@@ -203,7 +203,7 @@ async fn letters_are_carried_from_one_store_to_another_once() {
         .map(|line| (line["line"].as_u64().unwrap(), line["why"].as_str().unwrap()))
         .collect();
     assert!(why.contains(&(5, "this line is not from an export of dead letters")), "{why:?}");
-    assert!(why.contains(&(7, "its key is not that of its record")), "{why:?}");
+    assert!(why.contains(&(7, "the `key` of this line differs from the key in its record")), "{why:?}");
     let again = import().await;
     assert_eq!((&again["imported"], &again["there_already"]), (&json!(0), &json!(1)));
     let path = format!("/v1/admin/orders/{whole}");

@@ -35,17 +35,18 @@ pub(super) struct Compared {
     /// How many attempts we counted as paid and the provider did not charge.
     pub(super) given_back: u64,
     pub(super) given_back_micros: u64,
-    /// Tasks that only the provider has: it took them although we never learned of it, or their orders are no longer
-    /// on record.
+    /// Tasks that only the ledger has, and that an attempt in doubt explains: the provider took them, and no reply or
+    /// callback reached us.
     #[serde(rename = "explained_by_doubt")]
     pub(super) by_doubt: u64,
     #[serde(rename = "explained_by_doubt_micros")]
     pub(super) by_doubt_micros: u64,
+    /// Tasks that only the ledger has, because their orders are no longer on record here.
     #[serde(rename = "no_longer_on_record")]
     pub(super) forgotten: u64,
     #[serde(rename = "no_longer_on_record_micros")]
     pub(super) forgotten_micros: u64,
-    /// Tasks that nothing explains.
+    /// Tasks that only the ledger has, and that nothing explains.
     pub(super) theirs_only: u64,
     pub(super) theirs_only_micros: u64,
     pub(super) ours_only: u64,
@@ -100,7 +101,7 @@ impl Compared {
         self.by_doubt_micros += theirs.cost.0;
         self.note(self.by_doubt, || {
             format!(
-                "task {task}, {}: only they have it; the doubt about order {}, attempt {}, may explain it",
+                "task {task}, {}: only in the ledger; the doubt about order {}, attempt {}, may explain it",
                 amount(theirs.cost.0),
                 order(doubt),
                 doubt.attempt
@@ -137,7 +138,11 @@ impl Comparison {
             None => {
                 self.compared.ours_only += 1;
                 self.compared.note(self.compared.ours_only, || {
-                    format!("order {}, attempt {}: they have no task {task}", order(&entry), entry.attempt)
+                    format!(
+                        "order {}, attempt {}: the ledger has no task {task}",
+                        order(&entry),
+                        entry.attempt
+                    )
                 });
             }
         }
@@ -173,7 +178,7 @@ impl Comparison {
                     compared.theirs_only_micros += theirs.cost.0;
                     compared.note(compared.theirs_only, || {
                         let cost = amount(theirs.cost.0);
-                        format!("task {task}, {cost}: only they have it, and nothing explains it")
+                        format!("task {task}, {cost}: only in the ledger, and nothing explains it")
                     });
                 }
             }
@@ -281,7 +286,7 @@ mod tests {
         assert!(!found.is_explained());
         let words = found.details.join("\n");
         assert!(words.contains("0.00299 in our usage, 0.0005 in their ledger"), "{words}");
-        assert!(words.contains("they have no task 2"), "{words}");
+        assert!(words.contains("the ledger has no task 2"), "{words}");
         let unpriced = PaidAttempt { cost_micros: None, ..answered("1") };
         assert!(compared(vec![unpriced], &[("1", theirs(500))], 0).details[0].contains("`prices`"));
     }

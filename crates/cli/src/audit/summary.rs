@@ -172,13 +172,13 @@ fn ledger(compared: &Compared) -> String {
     }
     text.push('\n');
     for (count, micros, what) in [
-        (compared.by_doubt, compared.by_doubt_micros, "only they have; our doubts may explain them"),
+        (compared.by_doubt, compared.by_doubt_micros, "only in the ledger; our doubts may explain them"),
         (
             compared.forgotten,
             compared.forgotten_micros,
-            "only they have; as many are no longer on record here",
+            "only in the ledger; as many are no longer on record here",
         ),
-        (compared.theirs_only, compared.theirs_only_micros, "only they have, and nothing explains them"),
+        (compared.theirs_only, compared.theirs_only_micros, "only in the ledger, and nothing explains them"),
     ] {
         if count > 0 {
             _ = writeln!(text, "           {count}, {}, {what}", amount(micros));

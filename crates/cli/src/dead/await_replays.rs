@@ -46,7 +46,7 @@ pub(super) async fn settle(
         if now.working == 0 {
             is_accepted(client).await?;
         }
-        progress.show(&format!("{} on their way; it is safe to interrupt", now.open));
+        progress.show(&format!("{} replays in progress; Ctrl-C is safe", now.open));
         tokio::time::sleep(if matches!(client, ApiClient::InProcess(_)) { LOOK } else { DAEMON_LOOK }).await;
     }
 }

@@ -234,7 +234,7 @@ impl Many {
             words += &format!("; {dead} are dead letters again: `quittance dead list`");
         }
         if bulk.was_stopped {
-            words += "; it was stopped before all were handled";
+            words += "; the bulk action was stopped before the end";
         }
         output::print(&format!("{words}\n"))
     }

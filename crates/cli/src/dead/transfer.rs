@@ -109,7 +109,8 @@ impl Taken {
             // Only a line that is larger than a portion can be too large, and such a line is sent alone.
             Err(ApiError::Problem(problem)) if problem.code == "too_large" => {
                 self.refused += 1;
-                let why = "it is larger than the daemon accepts: raise `listener.body_bytes_max`, or stop the daemon and import it then";
+                let why = "the file is larger than the daemon accepts: raise `listener.body_bytes_max`, or stop the daemon \
+                           and run the import again";
                 output::tell(&format!("line {first}: {why}\n"));
                 return Ok(());
             }

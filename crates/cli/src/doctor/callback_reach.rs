@@ -97,7 +97,10 @@ async fn arrives(config: &Config, public_url: &str) -> Result<String, String> {
             // Most likely the daemon itself: it says so where it is asked.
             let (status, _) = within(Box::pin(get(&at("/healthz")?, &extra))).await?;
             if status == StatusCode::OK {
-                return Ok("something that says it is well; most likely the daemon that listens here".into());
+                return Ok(
+                    "a service that reports that it is healthy: most likely the daemon that listens here"
+                        .into(),
+                );
             }
             return Err(format!(
                 "{} is in use, and what answers there is no daemon of ours (status {})",
@@ -105,7 +108,7 @@ async fn arrives(config: &Config, public_url: &str) -> Result<String, String> {
                 status.as_u16()
             ));
         }
-        Err(error) => return Err(format!("it cannot be listened on: {error}; choose another `listen`")),
+        Err(error) => return Err(format!("cannot listen there: {error}; choose another `listen`")),
     };
     let token = format!("quittance-doctor-{}", std::process::id());
     let uri = at(&format!("/callback/{token}"))?;

@@ -46,7 +46,11 @@ pub(super) fn certificate(config: &Config) -> Vec<Finding> {
     let now = i64::try_from(SystemClock.now().as_millis() / 1000).unwrap_or(i64::MAX);
     let mut findings = match facts(cert) {
         Some(facts) => vec![facts.judge(cert, now)],
-        None => of(about, State::Note, format!("{} can be used, but not be looked into", cert.display())),
+        None => of(
+            about,
+            State::Note,
+            format!("{} can be used; its names and its expiry cannot be read", cert.display()),
+        ),
     };
     if is_open_to_others(key) {
         let what = format!("{} can be read by other users of this machine: `chmod 600` it", key.display());
@@ -92,23 +96,26 @@ impl Facts {
         let (state, what) = if self.until <= now {
             (
                 State::Bad,
-                format!("{path} has expired ({until}): no client takes it any more; put a new one there"),
+                format!("{path} has expired ({until}): clients reject it; put a new certificate there"),
             )
         } else if now < self.from {
             (
                 State::Bad,
-                format!("{path} is not valid yet: look at the clock of this machine, or take another one"),
+                format!(
+                    "{path} is not valid yet: check the clock of this machine, or use another certificate"
+                ),
             )
         } else if self.names.is_empty() {
             (
                 State::Bad,
-                format!("{path} names no host (subjectAltName): clients take none without; make another one"),
+                format!("{path} names no host (subjectAltName): clients reject it; make another certificate"),
             )
         } else if days < DAYS_LEFT_LEAST {
             (
                 State::Note,
                 format!(
-                    "{path} expires in {days} days ({until}): put a new one there; the daemon loads it without a restart"
+                    "{path} expires in {days} days ({until}): put a new certificate there; the daemon loads it without a \
+                     restart"
                 ),
             )
         } else {

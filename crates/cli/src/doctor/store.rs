@@ -64,8 +64,9 @@ async fn look(config: &Config, environment: &Environment) -> Vec<Finding> {
         }
         Err(error) if error.what.contains(NO_STORE) => {
             let what = format!(
-                "{}. A node here knows it: it was flushed, or lost. Start the nodes that had orders in hand, or leave them running: they \
-                 put back what they know; then see `quittance dead list --cause store_forgot`",
+                "{}. A node on this machine has used this store, so the store was flushed or lost. Start the nodes that had \
+                 orders in hand, or leave them running: they put back what they know. Then see `quittance dead list --cause \
+                 store_forgot`",
                 error.what
             );
             return vec![of(State::Bad, what)];

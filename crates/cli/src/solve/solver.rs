@@ -152,7 +152,7 @@ impl SolveFailure {
         };
         let message = match (error, order.short.status) {
             (Some(error), Status::Dead) => format!(
-                "it is a dead letter: {}; see `quittance dead show {}`, then replay or drop it",
+                "the order is a dead letter: {}; see `quittance dead show {}`, then replay or drop it",
                 error.message, order.short.key
             ),
             (Some(error), _) => error.message.clone(),

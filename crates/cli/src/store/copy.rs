@@ -157,18 +157,18 @@ impl Outcome<'_> {
         }
         let mut text = match self.dry_run {
             true => format!(
-                "to move from {from} to {to}: {written} orders; pools and what reports have taught: {documents}; lines of the usage: {lines}\nnothing was changed\n"
+                "to move from {from} to {to}: {written} orders; pools and lifetimes learned from reports: {documents}; \
+                 lines of the usage: {lines}\nnothing was changed\n"
             ),
             false => format!(
-                "copied from {from} to {to}: {written} orders; there already: {there}; pools and what reports have taught: {documents}; lines of \
-                 the usage: {lines}\n\
-                 {from} is closed, and says where its orders have gone\n"
+                "copied from {from} to {to}: {written} orders; there already: {there}; pools and lifetimes learned from \
+                 reports: {documents}; lines of the usage: {lines}\n{from} is sealed; the seal names the new store\n"
             ),
         };
         for (orders, why) in [
             (&copied.differ, "another order stands in the new store under the same key, and was left alone"),
             (&copied.unreadable, "the record cannot be read; see docs/operating.md"),
-            (&copied.missing, "it is not in the new store: run the same command again"),
+            (&copied.missing, "the order is not in the new store: run the same command again"),
         ] {
             for key in orders.iter().take(NAMED_MAX) {
                 _ = writeln!(text, "NOT COPIED  {key}  {why}");
@@ -190,7 +190,8 @@ impl Outcome<'_> {
             _ = match self.dry_run {
                 true => writeln!(
                     text,
-                    "nodes work on it: {nodes}; from the copy on, until they are restarted on the new store, they tell callers to try later"
+                    "nodes work on the old store: {nodes}; after the copy they ask callers to retry, until they are restarted on the \
+                     new store"
                 ),
                 false => writeln!(
                     text,
@@ -208,7 +209,7 @@ impl Outcome<'_> {
             let folder = spill.parent().unwrap_or(&spill).display().to_string();
             _ = writeln!(
                 text,
-                "something that came in waits in {}: start a node with `store.home` = \"{folder}\"",
+                "callbacks or replies that are not yet in a store wait in {}: start a node with `store.home` = \"{folder}\"",
                 spill.display()
             );
         }

@@ -17,7 +17,7 @@ pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, CliErr
     opened.membership.seal(Some(note)).await.map_err(|error| store_error(&error))?;
     let shown = store.url.shown();
     output::print(&format!(
-        "{shown} is closed: {}\n`quittance store unseal` opens it again\n",
+        "{shown} is sealed: {}\n`quittance store unseal` removes the seal\n",
         harmless(note)
     ))?;
     Ok(Exit::Done)
@@ -32,13 +32,13 @@ pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, CliEr
     };
     if !yes {
         let what = format!(
-            "{shown} was closed: {note}. If its orders are carried out elsewhere, they would be paid for twice: `--yes` opens \
-             it again nevertheless"
+            "{shown} was sealed: {note}. If another store has its orders now, they would be paid for twice: `--yes` unseals \
+             the store nevertheless"
         );
         return Err(CliError::new(Exit::Bad, what));
     }
     opened.membership.seal(None).await.map_err(|error| store_error(&error))?;
-    output::print(&format!("{shown} is open again; it was closed: {}\n", harmless(&note)))?;
+    output::print(&format!("{shown} is unsealed; the seal was: {}\n", harmless(&note)))?;
     Ok(Exit::Done)
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const DEADLINE: SettingShape = duration(Duration::from_secs(1), TIMEOUT_MAX);
 const RETRIES: SettingShape = count(0, 100);
-/// The limit of retries that cost nothing, which may be unlimited until the order's deadline.
+/// The limit for retries that cost nothing: a number, or `deadline` for any number until the order's deadline.
 const FREE_RETRIES: SettingShape = RETRIES.or("deadline");
 /// The limit of retries of permanent faults, which are never retried. Their names exist only to show this.
 const NEVER: SettingShape = count(0, 0);

@@ -45,7 +45,7 @@ fn a_budget_for_two_answers_buys_two_where_callbacks_bring_them() {
     serve.sandbox.run(&[&set[..], &SITE].concat()).must_succeed();
     let view = until("its budget is spent", || {
         let view = get(&serve, "/v1/pools/warm");
-        view["level"]["why"].as_str()?.contains("its budget for this hour is spent").then_some(view)
+        view["level"]["why"].as_str()?.contains("the pool's budget for this hour is spent").then_some(view)
     });
     assert_eq!((&view["price"], &view["currency"]), (&json!("0.00299"), &json!("USD")));
     pass(A_WHILE);

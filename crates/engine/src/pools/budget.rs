@@ -126,7 +126,7 @@ impl LocalPool {
         let Some(budget) = self.spec.budget else { return Affordable::NoBudget };
         let Some(price) = self.price(document) else {
             let none = if budget == Money(0) {
-                "its budget is 0".to_owned()
+                "the pool's budget is 0".to_owned()
             } else {
                 price_not_known(&self.spec.kind)
             };
@@ -135,7 +135,7 @@ impl LocalPool {
         let currency = &document.currency;
         if price > budget {
             let words = format!(
-                "its budget of {budget} {currency} an hour is smaller than the price of one, {price}"
+                "the pool's budget of {budget} {currency} an hour is smaller than the price of one answer, {price}"
             );
             return Affordable::Refills(0, words);
         }
@@ -152,10 +152,10 @@ impl LocalPool {
             left.checked_div(price.0).and_then(|refills| u32::try_from(refills).ok()).unwrap_or(u32::MAX);
         // The list may be wrong by any factor. The first answer tells what one really costs.
         if document.price.is_none() && refills > 0 && price != Money(0) {
-            let words = "it buys one at a time until the first answer tells what one costs".to_owned();
+            let words = "the pool buys one answer at a time until the first one shows the price".to_owned();
             return Affordable::Refills(u32::from(document.reserved.is_empty()), words);
         }
-        Affordable::Refills(refills, "its budget for this hour is spent".to_owned())
+        Affordable::Refills(refills, "the pool's budget for this hour is spent".to_owned())
     }
 
     /// Counts a refill that is about to be ordered.

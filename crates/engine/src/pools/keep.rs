@@ -272,10 +272,10 @@ impl Engine {
         let rate = (level.rate * 1000.0) as u64;
         let nothing = |why: &str| (0, why.to_owned(), rate, level.lead);
         if !local.spec.is_on {
-            return nothing("it is switched off");
+            return nothing("the pool is switched off");
         }
         if !local.is_open(now) {
-            return nothing("it is outside of its hours");
+            return nothing("the pool is outside its hours");
         }
         if self.paused().is_some() {
             return nothing("the provider's account must be fixed first");
@@ -290,8 +290,8 @@ impl Engine {
         let given_up = local.usable.saturating_mul(LIVES_UNTIL_IDLE);
         if matches!(local.spec.goal, Goal::Fixed { .. }) && now.since(document.asked_at) >= given_up {
             return nothing(&format!(
-                "the size was set, but no order has come for {LIVES_UNTIL_IDLE} usable lives of an answer, so nothing is held; the \
-                 next order starts it again, and so does setting it again"
+                "the size was set, but no order has come for {LIVES_UNTIL_IDLE} usable lives of an answer, so nothing is \
+                 held; the next order, or setting the pool again, starts the pool again"
             ));
         }
         // A node that has only just begun to look goes by what the last one saw, for as long as that can be true.

@@ -142,7 +142,7 @@ impl Engine {
         }
         Err(StoreError::Unavailable {
             doing: "putting back a pool that the store forgot",
-            source: "other nodes write it at the same time".into(),
+            source: "other nodes write the pool at the same time".into(),
         })
     }
 

@@ -7,7 +7,7 @@ use quittance_lifecycle::Timestamp;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A cohort holds the answers that were bought within this many leads.
+/// The length of a cohort, in leads. A cohort holds the answers that were bought in that time.
 const COHORT_LEADS: f64 = 4.0;
 /// A cohort is judged this many leads later, when almost all of it has come.
 const WAIT_LEADS: f64 = 8.0;

@@ -8,10 +8,10 @@ use quittance_protocol::Dialect;
 use quittance_protocol::classic::ClassicCodes;
 use std::borrow::Cow;
 
-const IN_DOUBT: &str = "it is not known whether the provider took the task, so it is not sent again by itself: the operator \
-                        decides (`quittance dead list`)";
-const FORGOTTEN_STEPS: &str = "the gateway's store lost what was written about this task last, so what was paid for is not \
-                               known: the operator decides (`quittance dead list`)";
+const IN_DOUBT: &str = "it is not known whether the provider took the task, so the task is not sent again automatically: \
+                        the operator decides (`quittance dead list`)";
+const FORGOTTEN_STEPS: &str = "the gateway's store has lost the last steps of this task, so what was paid for is not known: \
+                               the operator decides (`quittance dead list`)";
 
 /// The code of an order without an answer for its caller. Each dialect then translates it.
 pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
@@ -36,7 +36,7 @@ pub(crate) fn reason_of_outcome(outcome: &Outcome) -> Option<String> {
         Outcome::Failed(FailCause::Rejected(fault)) => reason_of_fault(fault),
         Outcome::Failed(FailCause::Cancelled) => "the order was cancelled".to_owned(),
         Outcome::Dead(DeadCause::Spent(fault)) => {
-            format!("{}; it was tried again as often as is allowed", reason_of_fault(fault))
+            format!("{}; all retries are used up", reason_of_fault(fault))
         }
         Outcome::Dead(DeadCause::NotTaken(Some(fault))) => {
             format!("the deadline was reached before the provider took the task: {}", reason_of_fault(fault))
@@ -61,7 +61,7 @@ fn reason_of_fault(fault: &Fault) -> String {
         FaultClass::Busy => format!("the provider has no free slot ({code})"),
         // What the network says may name hosts of the operator.
         FaultClass::Unreachable => "the provider cannot be reached".to_owned(),
-        FaultClass::Unsolvable => format!("the provider could not solve it ({code})"),
+        FaultClass::Unsolvable => format!("the provider could not solve the task ({code})"),
         FaultClass::NoFunds => "the gateway's account at the provider has no money".to_owned(),
         FaultClass::AccountBlocked => "the provider does not accept the gateway's account".to_owned(),
         FaultClass::Caller => format!("the provider rejected the task ({code})"),

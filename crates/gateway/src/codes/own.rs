@@ -22,7 +22,7 @@ const ASK_SAME: &str = "use the id and the key with which the order was placed";
 const BUSY: &str = "the store is away or its disk is full, the tenant's `rate` or `open_max` is reached, the node is overloaded, or \
                     the provider had no slot, could not be reached or did not accept the account until the deadline";
 const BUSY_ADVICE: &str =
-    "send it again; if it stays, look at the log, `quittance doctor` and the tenant's limits";
+    "send the order again; if the error stays, look at the log, `quittance doctor` and the tenant's limits";
 const TIMEOUT: &str =
     "the order's deadline was reached before the answer came; a late answer is kept for the next order";
 const TIMEOUT_ADVICE: &str = "place the order again, with a longer `deadline_s` if the kind needs more time";
@@ -73,7 +73,7 @@ pub const OWN_CODES: &[OwnCode] = &[
     ),
     own(
         "ERROR_IP_ADDRES",
-        "the callback address is not one that is called: it leads into the operator's network, or is no address",
+        "the callback address cannot be used: it leads into the operator's network, or is not an address",
         "use an address outside, or list it in `webhooks.allow`",
     ),
     own(
@@ -128,7 +128,7 @@ pub const OWN_CODES: &[OwnCode] = &[
     own("ERROR_WRONG_USER_KEY", KEY, KEY_ADVICE),
     own(
         "ERROR_ZERO_BALANCE",
-        "the account at the provider has no money, and the order's deadline was reached before it had",
+        "the account at the provider has no money, and was not topped up before the order's deadline",
         "top the account up, then release the provider: the page has a button, and `POST /v1/admin/release` does the same",
     ),
     own(

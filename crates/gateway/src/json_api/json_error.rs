@@ -25,7 +25,7 @@ pub(super) enum JsonError {
     NoSuchMethod,
     #[error("Every method wants a POST with a JSON body")]
     NotPost,
-    #[error("The body is not JSON: it goes wrong in line {line}, column {column}")]
+    #[error("The body is not valid JSON: see line {line}, column {column}")]
     NotJson { line: usize, column: usize },
     #[error("The body must be a JSON object, like {{\"clientKey\": ..}}")]
     NotAnObject,
@@ -57,7 +57,7 @@ pub(super) enum JsonError {
     Contradicted,
     #[error("There is no answer to report on")]
     NothingToReport,
-    #[error("The report could not be taken for the moment: send it again")]
+    #[error("The report could not be stored for the moment: send the report again")]
     NotReported,
 }
 

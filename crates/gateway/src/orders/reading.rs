@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl OrderService {
-    /// The state of this id for its caller now. It reads only our own record.
+    /// The present state of the order with this id, for its caller. Reads only our own record.
     pub async fn look(&self, caller: &Caller, id: OrderId) -> Result<OrderView, NotSeen> {
         let (order, placed) = self.claim_of(caller, id).await?;
         self.look_at(order, &placed, None).await

@@ -64,5 +64,5 @@ pub fn read_limit(limit: Option<usize>) -> Result<usize, Refused> {
 
 /// The problem for a query that cannot be read.
 pub fn bad_query(_: QueryRejection) -> Refused {
-    Refused::bad("query", "Each of the query's parameters is given once at most, and is one that there is.")
+    Refused::bad("query", "A query parameter is unknown, was sent twice, or has a value that cannot be read.")
 }

@@ -25,7 +25,7 @@ pub fn surplus_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<O
     surplus.life = 1;
     surplus.wanted = false;
     surplus.uncollected = answer.expires.is_some();
-    // Under its name alone can the answer be reported.
+    // Only with the task id can the answer be reported.
     surplus.attempts.push(Attempt { progress: Progress::Answered, report: None, ..made.clone() });
     surplus.last_attempt = attempt;
     surplus.phase = Phase::Solved { answer: answer.clone(), at: *since };
@@ -241,11 +241,11 @@ impl NextOrder {
         self.counters.solved = 1;
         self.counters.recovered_by_poll = u64::from(policy.callbacks && via == Via::Poll);
         self.leave(policy);
-        // What fills a place in a pool was bought for no caller.
+        // A refill of a pool was bought for no caller.
         self.next.wanted &= self.next.terms.slot.is_none();
         self.counters.stocked = u64::from(!self.next.wanted && self.next.terms.single_use);
         self.next.uncollected = answer.expires.is_some();
-        // The list for a person keeps it: of the steps that are lost, any may have been paid for.
+        // The order stays on the operator's list: any of its lost steps may have been paid for.
         if core::mem::take(&mut self.next.steps_lost) {
             self.next.put_back = Some(self.now);
         }
@@ -290,7 +290,7 @@ impl NextOrder {
             {
                 Decision::Ignore(WhyIgnored::TooOld)
             }
-            // It stays where it is, for others to share; or it is the caller's already. Only now does it reach one.
+            // The answer stays for others to share, or belongs to this caller already. It reaches a caller only now.
             Phase::Claimed { .. } => self.collected(),
             Phase::Solved { .. } if !self.next.must_be_claimed() => self.collected(),
             Phase::Solved { answer, .. } => {

@@ -59,7 +59,7 @@ impl NextOrder {
         self.next.put_back = Some(self.now);
         if is_waiting {
             self.wait_for_what_is_paid(Timestamp::ZERO, policy);
-            // What brought the attempt to mind, such as its callback, comes first.
+            // The event that reported the attempt, such as its callback, must be applied first.
             if let Phase::Queued { until, held } = self.next.phase {
                 self.next.phase = Phase::Queued { until: until.max(self.now + policy.submit_wait), held };
             }

@@ -399,7 +399,7 @@ impl NextOrder {
         let now = self.now;
         match &mut self.next.phase {
             Phase::Queued { until, held } if *held => (*until, *held) = (now, false),
-            // Only what was held: the others keep to the provider's rules.
+            // Only polls that were held. All others keep the provider's pauses.
             Phase::Solving { poll_at, .. } if *poll_at >= self.next.deadline => *poll_at = now,
             _ => return Decision::Ignore(WhyIgnored::WrongPhase),
         }

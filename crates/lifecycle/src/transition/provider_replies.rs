@@ -17,7 +17,7 @@ impl NextOrder {
         let outcome = match outcome {
             // A task with such an id cannot be polled, and the id would fill the record.
             SubmitOutcome::Accepted { task } if task.len() > TASK_BYTES_MAX => {
-                SubmitOutcome::InDoubt(Evidence::new("the name of the task is too long"))
+                SubmitOutcome::InDoubt(Evidence::new("the task id is too long"))
             }
             outcome => outcome,
         };
@@ -115,7 +115,7 @@ impl NextOrder {
             }
             PollOutcome::NoReply => self.missed(number, policy),
             PollOutcome::Faulted(fault) => match fault.class {
-                // The task is paid for and still there: only the question failed.
+                // The task is paid for, and the provider still has it: only the poll failed.
                 FaultClass::Busy | FaultClass::Unreachable => self.missed(number, policy),
                 FaultClass::NoFunds | FaultClass::AccountBlocked => {
                     self.tell(TimelineEvent::Held);
@@ -192,7 +192,7 @@ impl NextOrder {
         let nameless = matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. });
         let faulted = attempt.progress == Progress::Faulted;
         match (word, task) {
-            // Whatever came before: it is paid for.
+            // Whatever came before, the answer is paid for.
             (CallbackResult::Answered(delivery), task) => {
                 self.learn_task(number, task);
                 self.answered(number, delivery, (Via::Callback, receipt), policy)
@@ -202,13 +202,13 @@ impl NextOrder {
                 if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>
             {
                 self.mark_paid(number);
-                // Under this name alone can the provider's own usage be held against ours.
+                // Only with the task id can the provider's ledger be compared with our usage.
                 if nameless {
                     self.learn_task(number, task);
                 }
                 self.faulted(number, fault, policy)
             }
-            // It says nothing final, but it says that the task exists, and its name.
+            // The callback brings no final result, but it shows that the task exists, and its id.
             (CallbackResult::Faulted(_), Some(task)) if nameless && task.len() <= TASK_BYTES_MAX => {
                 self.accepted(number, task, policy);
                 self.done()

@@ -9,7 +9,7 @@ use std::fmt;
 /// Why a document is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDocument {
-    #[error("it is not JSON: it goes wrong in line {line}, column {column}")]
+    #[error("the JSON is not valid at line {line}, column {column}")]
     NotJson { line: usize, column: usize },
     #[error("`{name}` was sent twice in one object, with different values: send it once")]
     SentTwice { name: String },

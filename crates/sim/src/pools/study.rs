@@ -35,7 +35,7 @@ pub struct StudyRow {
     pub served: f64,
     /// The share of answers bought for the stock that expired.
     pub waste: f64,
-    /// The mean level over time.
+    /// The mean level of the pool over the time of the run.
     pub level: f64,
     /// The share of time in which the level was within one of the best level.
     pub near: f64,

@@ -1,5 +1,5 @@
--- The identity of the store, in another partition: a script can only look into its own. One that has lost what the node knows is left
--- as it is, and the script returns 0. The store gets another identity first.
+-- Writes the identity of the store into another partition, because a script can only read its own. A partition that has lost an
+-- epoch that the node knows is left unchanged, and the script returns 0: first the store must get another identity.
 local identity = KEYS[1]
 local id, epoch, known, known_epoch = unpack(ARGV, 1, 4)
 local found = redis.call('HMGET', identity, 'id', 'epoch')

@@ -1,4 +1,4 @@
--- Hands out the orders that are due first, and puts their timers off: all that a claim does.
+-- Claims the orders that are due first: returns them, and puts off their timers.
 local versions, due = unpack(KEYS)
 local records, now, until_, limit = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 
@@ -12,7 +12,7 @@ local claimed = { 'claimed', false }
 for n = 1, #found, 2 do
   local key, at = found[n], found[n + 1]
   if tonumber(at) > now or n > 2 * limit then
-    -- What is handed out is in the claimer's hands; this is the first that is not.
+    -- The first order that is not claimed: its time is the next timer.
     claimed[2] = at
     break
   end

@@ -1,5 +1,6 @@
--- Tells which days are to be closed, and closes the usage of one day in steps, so that others are served between them. What is counted meanwhile either is there when
--- its field is summed up, or opens it again; and a write that opens one puts the day back among those kept in detail.
+-- Lists the days to compact, and compacts the usage of one day in steps, so that the server can answer other calls in between.
+-- A count that is added meanwhile is in its field before that field is added up, or creates the field again. A write that creates a
+-- field lists the day again among those that are kept in detail.
 local versions, days, closed, usage = unpack(KEYS)
 local step, day = ARGV[1], ARGV[2]
 local FIRST_FIELD = 3
@@ -18,7 +19,7 @@ elseif step == 'sum up' then
   for n = FIRST_FIELD, #ARGV, 2 do
     local field, sum = ARGV[n], ARGV[n + 1]
     local count = call('HGET', usage, field)
-    -- What is no number stays, for a person.
+    -- A value that is not a number stays, for an operator.
     if count and string.match(count, '^%-?%d+$') then
       add(usage, sum, count)
       call('HDEL', usage, field)

@@ -1,5 +1,5 @@
--- One step of one order: compare, then write the record, its indices, the usage and the notice, or nothing at all.
--- Everything that can refuse comes before the first write, because what a script has written stays written.
+-- One commit of one order: compares the version, then writes the record, its indices, the usage and the notice, or nothing.
+-- All checks come before the first write, because Redis does not undo the writes of a script that fails.
 local record, versions, due, forget, open, rest, dead, stocks, days, usage, tenants, identity = unpack(KEYS)
 local expected, key, by, body, terms, sum, due_at, forget_at, stock, once_taken, taker, takings, standing, awaited,
   channel, grace, line, day, keep_usage_until, of, tenant, known, known_epoch = unpack(ARGV, 1, 23)
@@ -9,7 +9,7 @@ local head = call('HMGET', versions, 'seal', 'version')
 if head[1] then
   return { 'sealed', head[1] }
 end
--- A node that knows another store must first put back what it had in hand: what it takes for new may be paid for.
+-- A node that knows another identity must first put back its orders in hand: an order that looks new may be paid for.
 if known ~= '' then
   local mark = call('HMGET', identity, 'id', 'epoch')
   if mark[1] ~= known or tonumber(mark[2] or '0') < tonumber(known_epoch) then
@@ -17,15 +17,15 @@ if known ~= '' then
   end
 end
 
--- What was there, of all that is written below.
+-- The stored values of the fields that are written below.
 local was = {}
 if expected == '0' then
-  -- A placement that joins learns all in one look, and of a new order there is nothing else to know.
+  -- A placement that joins gets the whole record with one read. A new order needs no other field.
   local found = call('HMGET', record, 'version', 'record', 'terms', 'taker', 'taken_at', 'by')
   if found[1] and found[6] ~= by then
     return { 'conflict', found[1], found[2], found[3], found[4], found[5] }
   end
-  -- The same write once more: its answer was lost on the way, and it was sent again.
+  -- This write was made before: its reply was lost, and the client sent it again.
   if found[1] then
     return { 'done', found[1] }
   end
@@ -74,7 +74,7 @@ end
 if was_stock ~= stock then
   note('stock', stock)
 end
--- What a taker has to write, and could not work out by itself.
+-- The values that `take` must write and cannot compute.
 if stock ~= '' then
   note('once_taken', once_taken)
   note('line', line)
@@ -82,7 +82,7 @@ end
 if was_taker ~= taker then
   note('taker', taker)
 end
--- From now on the record itself says that it was taken, or that it is not any more.
+-- From now on the record itself says whether its answer was taken.
 if (was[10] or '') ~= '' then
   note('taken_at', '')
 end
@@ -97,7 +97,7 @@ if was[8] ~= awaited then
 end
 call('HSET', record, unpack(fields))
 
--- A claim has put the timer off without a note in the record, so it is always set again.
+-- A claim changes the timer without changing the record, so the timer is always set again.
 if due_at ~= '' then
   call('ZADD', due, due_at, key)
 elseif was_due ~= '' then
@@ -122,7 +122,7 @@ if taker ~= '' then
   mark_taken(takings, taker, key, forget_at, grace, time)
 end
 
--- Every order stands in one list and no other: a list of all would be one more insertion for each new order.
+-- Every order is in exactly one of the three lists. A list of all orders would cost one more insertion for each new order.
 if was[7] ~= standing then
   local lists = { open = open, rest = rest, dead = dead }
   if lists[was[7]] then
@@ -130,7 +130,7 @@ if was[7] ~= standing then
   end
   call('ZADD', lists[standing], 0, key)
 end
--- And in one list of its tenant.
+-- Every order is also in one list of its tenant.
 if was[7] ~= standing or was[11] ~= tenant then
   if was[7] and was[11] then
     call('ZREM', of .. was[11] .. ':' .. was[7], key)

@@ -1,4 +1,4 @@
--- Adds to the usage of one day what changed no order.
+-- Adds counters to the usage of one day, for events that changed no order.
 local versions, days, usage = unpack(KEYS)
 local line, day, keep_usage_until, grace = unpack(ARGV, 1, 4)
 local FIRST_COUNTERS = 5

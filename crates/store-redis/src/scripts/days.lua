@@ -1,4 +1,4 @@
--- The days of which there are usage, in detail or not, at one moment: between two looks a day could be closed unseen.
+-- The days with usage, in detail or compacted, read in one step: between two reads, a day could move from one list to the other.
 local from, to = ARGV[1], ARGV[2]
 local found = {}
 for n, set in ipairs(KEYS) do

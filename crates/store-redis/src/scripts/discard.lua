@@ -1,5 +1,5 @@
--- Removes an unreadable record, if it still is what was found unreadable, with all that the indices say of it. The
--- last version stays in the hash, so the next record under this key comes after it.
+-- Removes an unreadable record with its index entries, if it has not changed since it was read. The last version stays in
+-- `versions`, so the next record under this key has a higher one.
 local record, versions, due, forget, open, rest, dead, stocks, tenants = unpack(KEYS)
 local key, takings, of, is_hash = unpack(ARGV, 1, 4)
 local FIRST_FIELD = 5
@@ -32,7 +32,7 @@ end
 for _, set in ipairs({ due, forget, open, rest, dead }) do
   call('ZREM', set, key)
 end
--- What it says of its tenant may be what is damaged.
+-- The tenant in the record may be damaged, so the key is removed from the lists of all tenants.
 strike_from_tenants(of, tenants, nil, key)
 call('UNLINK', record)
 return { 'done' }

@@ -1,4 +1,4 @@
--- Writes the status of a node, removes those that were not renewed for long, and returns the time.
+-- Writes the status of a node, removes statuses that were not renewed for a long time, and returns the time.
 local seen, cards = unpack(KEYS)
 local node, card, life = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

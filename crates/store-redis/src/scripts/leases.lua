@@ -1,11 +1,11 @@
--- What the scripts about leases have in common; this stands in front of them. KEYS: the versions, the leases of one limit.
+-- The common part of the scripts about leases, put in front of each. KEYS: the versions, the leases of one limit.
 local versions, leases = unpack(KEYS)
 
 local function read_lease(written)
   return string.match(written, '^(%d+) (%d+) (%d+)$')
 end
 
--- The version, and what nodes other than this one have leased at this moment. Names those whose lease has ended.
+-- Returns the version, the amount that nodes other than this one have leased now, and the nodes whose leases have ended.
 local function leased(node, now)
   local fields, version, sum, ended = call('HGETALL', leases), '0', 0, {}
   for n = 1, #fields, 2 do

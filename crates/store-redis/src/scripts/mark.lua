@@ -1,9 +1,10 @@
--- Who this store is, how far it has come, and the secrets that callbacks were signed with. A node that finds the identity or the count
--- otherwise than before knows that the store was flushed, restored or replaced. The store has another identity from then on, and
--- for a while nodes only put back what they had in hand.
+-- The identity of this store, its epoch, and the secrets that have signed callbacks. If a node finds another identity or an earlier
+-- epoch than before, the store was flushed, restored or replaced. Then the store gets another identity, and for a while nodes only
+-- put back their orders in hand.
 --
--- Nodes use one secret. One that is drawn for a store without any is not used at once: the store may have been flushed, and other nodes
--- bring the older one. The younger one then proves only, and the store has another identity, so that no node continues with it unseen.
+-- All nodes use one secret. A secret that is drawn for a store without one is not used at once: the store may have been flushed, and
+-- other nodes then bring the older secret. After that, the younger secret only verifies. The store also gets another identity, so
+-- that every node notices the change.
 local identity, secret, secrets = unpack(KEYS)
 local drawn, known, known_epoch, span, is_putting_back, is_renewed, drawn_at, is_at_work = unpack(ARGV, 1, 8)
 local FIRST_SECRET = 9

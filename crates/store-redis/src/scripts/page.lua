@@ -1,4 +1,4 @@
--- The first names of each list, at one moment: between two looks an order could step from one list into another unseen.
+-- The first keys of each list, read in one step: between two reads, an order could move from one list to another.
 local from, limit = ARGV[1], ARGV[2]
 local pages = {}
 for n, list in ipairs(KEYS) do

@@ -1,4 +1,4 @@
--- Forgets the orders that could be forgotten first, and what the indices still say of those that have expired.
+-- Removes the orders with the earliest removal times, and the index entries of records that Redis has expired.
 local versions, forget, open, rest, dead, tenants = unpack(KEYS)
 local records, now, limit, takings, of = unpack(ARGV)
 

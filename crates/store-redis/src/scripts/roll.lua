@@ -1,4 +1,4 @@
--- The status of all nodes, and the time, at one moment.
+-- The status of all nodes, and the time, read in one step.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local since = string.format('%.0f', now - tonumber(ARGV[1]))

@@ -1,5 +1,5 @@
--- An unreadable record waits for an operator: among the dead, in no tenant's list, on no stock, never forgotten, and, once it was reported,
--- never due.
+-- Sets an unreadable record aside for an operator: it is listed among the dead, in no tenant's list and in no stock, and it is never
+-- removed. After it was reported, it is never due.
 local record, due, forget, open, rest, dead, stocks, tenants = unpack(KEYS)
 local key, version, is_reported, of = unpack(ARGV)
 
@@ -11,7 +11,7 @@ call('ZADD', dead, 0, key)
 call('ZREM', open, key)
 call('ZREM', rest, key)
 call('ZREM', forget, key)
--- Its tenant is not known. A write that can read it again lists it again.
+-- The tenant of the record is not known. The next commit of the order lists it for its tenant again.
 strike_from_tenants(of, tenants, nil, key)
 pcall('HDEL', record, 'tenant')
 call('PERSIST', record)

@@ -1,5 +1,4 @@
--- How a store is laid out is written down once, by the node that opens it first. Also returns what sort of server this is, to
--- those who may know.
+-- The first node that opens the store writes its layout. Also returns the sort of server, if the user may run INFO.
 local meta = KEYS[1]
 local info = redis.pcall('INFO', 'server')
 if type(info) == 'table' then

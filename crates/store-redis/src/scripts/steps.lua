@@ -1,11 +1,11 @@
--- What every step that writes has in common; this stands in front of their scripts.
+-- The common part of all scripts that write, put in front of each.
 local call, pcall = redis.call, redis.pcall
 
 local function now_ms(time)
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- Ahead of the last one, also when the clock was set back; and ahead of those that a failover has lost.
+-- The next version: greater than the last one, even if the clock was set back, and greater than versions that a failover has lost.
 local function next_version(versions, last, time)
   local version = tonumber(time[1]) * 1000000 + tonumber(time[2])
   last = tonumber(last or '0') or 0
@@ -17,12 +17,12 @@ local function next_version(versions, last, time)
   return version
 end
 
--- When something expires by itself that may be forgotten at this moment, if it is not purged.
+-- When Redis itself expires a record that may be removed at `forget_at`, if no purge removes it before.
 local function expiry(forget_at, grace, time)
   return string.format('%.0f', math.max(tonumber(forget_at), now_ms(time)) + tonumber(grace))
 end
 
--- What one order may be forgotten by, in its index and by itself.
+-- Sets or clears the removal time of an order: in the index, and as the TTL of its record.
 local function mark_forgettable(forget, record, key, forget_at, was_forget, grace, time)
   if forget_at ~= '' then
     call('ZADD', forget, forget_at, key)
@@ -33,7 +33,7 @@ local function mark_forgettable(forget, record, key, forget_at, was_forget, grac
   end
 end
 
--- Who took what: for as long as the order is there, and no longer.
+-- Notes which order has taken the answer of this one, for as long as the record exists.
 local function mark_taken(takings, taker, key, forget_at, grace, time)
   if forget_at ~= '' then
     call('SET', takings .. taker, key, 'PXAT', expiry(forget_at, grace, time))
@@ -50,7 +50,7 @@ end
 
 local LISTS = { 'open', 'rest', 'dead' }
 
--- Takes a key out of the lists of its tenant; out of those of all tenants, if its tenant is not known.
+-- Removes a key from the lists of its tenant, or from the lists of all tenants if its tenant is not known.
 local function strike_from_tenants(of, tenants, tenant, key)
   local names = type(tenant) == 'string' and { tenant } or call('SMEMBERS', tenants)
   for _, name in ipairs(names) do
@@ -60,7 +60,7 @@ local function strike_from_tenants(of, tenants, tenant, key)
   end
 end
 
--- Adds to one field of the usage, which stops where a number ends; tells what it comes to.
+-- Adds to one field of the usage, which stops at 2^63 - 1. Returns the new value, or an error as a table.
 local function add(usage, field, added)
   local count = pcall('HINCRBY', usage, field, added)
   if type(count) == 'table' then
@@ -69,8 +69,8 @@ local function add(usage, field, added)
   return count
 end
 
--- Adds the names and counts from ARGV[first] on to one line. Whatever is wrong with the usage must not stop an order,
--- least of all half-way.
+-- Adds the counters from ARGV[first] on to one row of the usage. An error in the usage must not stop a commit, and above all not
+-- in the middle of its writes.
 local function book(usage, days, line, first, day, keep_until, grace, time)
   local opened = false
   for n = first, #ARGV, 2 do

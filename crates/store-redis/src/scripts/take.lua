@@ -1,10 +1,10 @@
--- Gives what stands first on a stock to one taker, or the same again to a taker that has it already; or only looks. The record
--- stays as it was: who took it, and when, is written beside it, and a reader of the order puts them together.
+-- Gives the first answer of a stock to one taker. A taker that has an answer already gets the same one again. With `only_looks`,
+-- nothing is taken. The record stays unchanged: the taker and the time are written beside it, and a reader adds them to the order.
 local versions, due, forget, stocks, days, usage = unpack(KEYS)
 local records, takings, taker, from, to, only_looks, skips_own, at, grace, day, keep_usage_until =
   unpack(ARGV, 1, 11)
 local FIRST_COUNTERS = 12
--- The index can name what is gone. So many are cleared away at most, because no other call is served meanwhile.
+-- The index can name records that are gone. One call removes at most this many of them, because it blocks all other calls.
 local STALE_MAX = 64
 
 local head = call('HMGET', versions, 'seal', 'version')
@@ -35,7 +35,7 @@ local function first_of_the_stock()
       return member, key, row, due_at, forget_at
     end
     if row.err or row[2] == member then
-      -- It is damaged, and reported in its time.
+      -- The record is damaged. The sweep reports it when it is due.
       from = '(' .. member
     else
       call('ZREM', stocks, member)
@@ -56,7 +56,7 @@ local record, line, was_due, was_forget = records .. key, row[4], row[5] or '', 
 local body = call('HMGET', record, 'record', 'terms')
 local time = call('TIME')
 local version = next_version(versions, head[2], time)
--- A commit that is sent once more must not take this version for its own: so it has no writer.
+-- A commit that is sent again must not mistake this version for its own, so this version has no writer.
 call('HSET', record, 'version', version, 'by', '', 'stock', '', 'due', due_at, 'forget', forget_at, 'taker', taker,
   'taken_at', at)
 call('ZREM', stocks, member)

@@ -1,9 +1,9 @@
--- Writes timers again that the index has lost: the record itself says when its order is due. Open orders have a timer,
--- unless they wait for a person, so fewer timers than open orders are the reason to begin.
-local desk, due, open, list = unpack(KEYS)
+-- Writes timers again that the index has lost: each record says when its order is due. Every open order has a timer, so if there
+-- are fewer timers than open orders, timers were lost.
+local versions, due, open, list = unpack(KEYS)
 local records, from, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local seal = redis.call('HGET', desk, 'seal')
+local seal = redis.call('HGET', versions, 'seal')
 if seal then
   return { 'sealed', seal }
 end

@@ -1,5 +1,5 @@
--- Puts back on its stock what was taken a moment ago by a node that then could not read it: others may. A write
--- since then stays.
+-- Puts an answer back into its stock, because the node that took it could not read it: another node may. If the record was written
+-- since then, nothing changes.
 local record, due, forget, stocks, usage = unpack(KEYS)
 local key, version, member, due_at, forget_at, grace, takings = unpack(ARGV, 1, 7)
 local FIRST_COUNTERS = 8

@@ -1,4 +1,4 @@
--- Writes one document, or takes it away, if it still has the version that was expected.
+-- Writes or removes one shared document, if it still has the expected version.
 local versions, documents = unpack(KEYS)
 local name, expected, body, max = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 

@@ -251,8 +251,8 @@ impl Judge<'_> {
                 (lately.counts.in_doubt, lately.counts.attempts)
             })?;
         let words = format!(
-            "it is not known of {in_doubt} of {attempts} attempts in ten minutes whether the provider took them: each may be paid twice; \
-             look at the network to the provider and at `timing.submit_wait`"
+            "{in_doubt} of {attempts} attempts in ten minutes are in doubt: the provider may have taken them, and each may \
+             be paid twice; look at the network to the provider and at `timing.submit_wait`"
         );
         one("", level, words)
     }
@@ -261,8 +261,8 @@ impl Judge<'_> {
         let (count, level) =
             self.in_an_hour(self.thresholds.webhooks_failed, |lately| lately.counts.webhooks_failed)?;
         let words = format!(
-            "{count} calls to callers were not taken within an hour: see what those say in the log or under `quittance dead list \
-             --cause delivery`, and tell the people who run them"
+            "{count} webhook deliveries failed within an hour: see why in the log or with `quittance dead list --cause \
+             delivery`, and inform the operators of those webhooks"
         );
         one("", level, words)
     }
@@ -274,7 +274,7 @@ impl Judge<'_> {
                 (lately.counts.recovered_by_poll, lately.counts.solved)
             })?;
         let words = format!(
-            "{polled} of {solved} answers in ten minutes had to be fetched although the provider was to call: check that \
+            "{polled} of {solved} answers in ten minutes had to be polled although a callback was due: check that \
              `public_url` is reached from outside (`quittance doctor`)"
         );
         one("", level, words)
@@ -286,7 +286,7 @@ impl Judge<'_> {
             let is_empty = pool.is_on && pool.level > 0 && pool.fresh == 0;
             let is_asked = self.misses.is_asked(&pool.name, self.readings.at);
             let words = format!(
-                "pool {} is to hold {} answers and has none, while orders for them are bought at once: see why with `quittance \
+                "pool {} should hold {} answers and has none, while orders for them are bought: see why with `quittance \
                  pool show {}`",
                 pool.name, pool.level, pool.name
             );
@@ -322,8 +322,8 @@ impl Judge<'_> {
     fn spills(&self) -> Option<Vec<RuleReading>> {
         let seen = self.nodes()?.into_iter().map(|(name, node)| {
             let words = format!(
-                "what came in for {name} while the store was away waits in its spill: if the store is back, look for a record that \
-                 cannot be read (`quittance dead list --cause unreadable`)"
+                "callbacks and replies that {name} received while the store was away wait in its spill: if the store is \
+                 back, look for a record that cannot be read (`quittance dead list --cause unreadable`)"
             );
             RuleReading { subject: name.into(), level: level(node.has_spilled, true), words }
         });
@@ -333,8 +333,8 @@ impl Judge<'_> {
     fn silent_nodes(&self) -> Option<Vec<RuleReading>> {
         let seen = self.nodes()?.into_iter().map(|(name, node)| {
             let words = format!(
-                "{name} has not signed in for a while: it is gone, frozen, or cut off; others carry its orders on, but what lies \
-                 in its spill waits until it is started again"
+                "{name} has sent no heartbeat for a while: it has died, is frozen or is cut off; other nodes continue its \
+                 orders, but its spill waits until it is started again"
             );
             RuleReading { subject: name.into(), level: level(node.is_silent, true), words }
         });

@@ -191,9 +191,9 @@ pub struct SnapshotData<'a> {
     pub order_counts: OrderCounts,
     pub phases: OpenPhases,
     pub is_sampled: bool,
-    /// Usage of the last seconds.
+    /// The usage of the last `recent_period`.
     pub recent: Counters,
-    /// The number of these seconds.
+    /// The period of `recent`.
     pub recent_period: Duration,
     pub latency: LatencyPercentiles,
     pub sample: Option<Sample>,

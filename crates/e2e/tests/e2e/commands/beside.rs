@@ -142,7 +142,7 @@ fn an_order_without_an_answer_at_its_deadline_names_its_dead_letter_with_and_wit
     sim.script(&json!([{ "on": "in.php", "every": 1, "do": { "solve_ms": 60_000 } }]));
     let sandbox = quick(Sandbox::polling(&sim));
     let late = ["--deadline", "1s"];
-    let words = ["it is a dead letter: the deadline was reached", "`quittance dead show "];
+    let words = ["the order is a dead letter: the deadline was reached", "`quittance dead show "];
     solve(&sandbox, "alone", &late).must_fail(1, &words);
     let daemon = Serve::start(sandbox);
     solve(&daemon.sandbox, "beside", &late).must_fail(1, &words);

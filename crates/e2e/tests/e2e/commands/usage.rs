@@ -73,7 +73,7 @@ fn the_audit_names_each_payment_and_each_unexplained_one() {
     let path = path.display().to_string();
     let entry = sandbox.run(&["audit", "--ledger", &path]);
     assert_eq!(entry.code, Some(1), "{entry:?}");
-    assert!(entry.out.contains("only they have it, and nothing explains it"), "{entry:?}");
+    assert!(entry.out.contains("only in the ledger, and nothing explains it"), "{entry:?}");
     assert!(!entry.out.contains('\u{1b}'), "{entry:?}");
     sandbox.run(&["audit", "--ledger", "not-there"]).must_fail(2, &["not-there"]);
 }

@@ -166,7 +166,7 @@ fn a_budget_does_not_begin_again_with_a_database_that_was_deleted_while_the_daem
     assert!(bought <= 2 * hours, "{bought} bought in {hours} hours with a budget for 2 an hour");
     if hours == 1 {
         let text = node.sandbox.run(&["pool", "show", "warm"]).out;
-        assert!(text.contains("the store forgot what it has spent in this hour"), "{text}");
+        assert!(text.contains("the store forgot what the pool has spent in this hour"), "{text}");
     }
     node.rest_in_peace();
 }

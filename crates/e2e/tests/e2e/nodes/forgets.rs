@@ -258,7 +258,7 @@ fn a_budget_for_two_answers_buys_two_also_if_the_store_forgets(which: ServerKind
     let view = until("the pool is back and was looked at", || {
         let view = pool(&mut callers[0]);
         let words = view["level"]["why"].as_str()?.to_owned();
-        (words.contains("its budget for this hour is spent") || hour(&sim) > before).then_some(view)
+        (words.contains("the pool's budget for this hour is spent") || hour(&sim) > before).then_some(view)
     });
     pass(A_WHILE);
     let (bought, hours) = (sim.ledger().accepted(), hour(&sim) - before + 1);

@@ -37,7 +37,7 @@ const ENDINGS: [Ending; 9] = [
     ending(
         "die-1",
         [UNSOLVABLE; 5],
-        "the provider could not solve it (ERROR_CAPTCHA_UNSOLVABLE); it was tried again",
+        "the provider could not solve the task (ERROR_CAPTCHA_UNSOLVABLE); all retries are used up",
     ),
     ending("strange-1", [UNSOLVABLE; 5], "a code that is in no table (ERROR_MOON_PHASE)"),
     ending(

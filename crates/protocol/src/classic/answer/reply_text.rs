@@ -42,7 +42,7 @@ pub(super) enum ClassicBody {
         cost: Option<Money>,
         is_plain: bool,
     },
-    /// The reply says yes, but holds no answer.
+    /// The reply reports success, but contains no answer.
     Hollow,
     No(String),
     Puzzling(ClassicSight),

@@ -10,8 +10,8 @@ use quittance_lifecycle::{BadRequest, Kind};
 const AMBIGUOUS: [&str; 3] = ["body", "file", "version"];
 /// A field that an undescribed kind may use in its own way.
 const OF_PICTURES: &str = "grid_size";
-/// The parameters of a picture or a sound. A question in words has none: a provider would not know which of the two
-/// to answer.
+/// The parameters of a picture or a sound. An order for a question in words must not have them: a provider would not
+/// know whether to answer the question or the file.
 const FILES: [&str; 2] = ["body", "file"];
 /// The kind of a question in words.
 const QUESTION: &str = "text";

@@ -127,7 +127,7 @@ fn amounts_in_another_currency_are_not_relabelled() {
     world.after(120);
     assert_eq!(world.provider.taken(), taken, "it buys nothing more in this hour");
     let stopped = pool_view(&priced).stopped(priced.engine.now()).expect("it is stopped");
-    assert!(stopped.contains("the price of 3 of its refills in this hour is not known"), "{stopped}");
+    assert!(stopped.contains("the price of 3 refills of the pool in this hour is not known"), "{stopped}");
 }
 
 /// What was counted before the account changed keeps its currency. A price that comes later is in the new currency,
@@ -202,7 +202,7 @@ fn what_was_never_answered_uses_up_the_budget() {
     world.after(2_400);
     assert_eq!(world.provider.taken(), 2);
     assert_eq!(agrees_with_usage(&world, &node), PriceSum { sum: Money(0), unpriced: 2 });
-    assert!(why(&node).contains("its budget for this hour is spent"), "{}", why(&node));
+    assert!(why(&node).contains("the pool's budget for this hour is spent"), "{}", why(&node));
 }
 
 /// Promise: an hour's budget holds, also for a pool that is removed and set again within that hour.
@@ -280,7 +280,11 @@ fn a_pool_that_is_set_after_the_store_forgot_buys_nothing_in_that_hour() {
     set(&second, with_budget(2 * PRICE));
     world.after(120);
     assert_eq!(world.provider.taken(), 2, "what was spent in this hour is not known");
-    assert!(why(&second).contains("the store forgot what it has spent in this hour"), "{}", why(&second));
+    assert!(
+        why(&second).contains("the store forgot what the pool has spent in this hour"),
+        "{}",
+        why(&second)
+    );
     let stopped = pool_view(&second).stopped(second.engine.now());
     assert!(stopped.is_some_and(|words| words.contains("UTC")), "it says until when");
     world.after(3_600);
@@ -298,6 +302,6 @@ fn a_budget_below_one_price_says_so_and_not_that_it_is_spent() {
     world.after(30);
     assert_eq!(world.provider.taken(), 0);
     let why = why(&node);
-    assert!(why.contains("0.001 USD an hour is smaller than the price of one, 0.00299"), "{why}");
+    assert!(why.contains("0.001 USD an hour is smaller than the price of one answer, 0.00299"), "{why}");
     assert!(!why.contains("spent"), "{why}");
 }

@@ -220,7 +220,9 @@ fn a_budget_for_two_answers_buys_two_where_callbacks_say_no_price() {
     assert_eq!(refills, 2, "a budget for two answers");
     let pool_view = document(&node);
     assert_eq!((pool_view.spent.money, pool_view.spent.unpriced), (Money(2 * 2_990), 0));
-    assert!(pool_view.level.expect("it has been sized").why.contains("its budget for this hour is spent"));
+    assert!(
+        pool_view.level.expect("it has been sized").why.contains("the pool's budget for this hour is spent")
+    );
     assert_eq!(world.usage().unpriced, 0, "every answer has the price of the list");
 }
 
@@ -257,8 +259,8 @@ fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
     world.after(300);
     assert_eq!(document(&priced).spent.refills, spent.refills, "it buys nothing");
     let why = document(&priced).level.expect("it has been sized").why;
-    let words = format!("the price of {} of its refills in this hour is not known", spent.refills);
-    assert!(why.contains(&words) && why.contains("it buys nothing until"), "{why}");
+    let words = format!("the price of {} refills of the pool in this hour is not known", spent.refills);
+    assert!(why.contains(&words) && why.contains("the pool buys nothing until"), "{why}");
     world.after(3_600);
     set(&priced, PoolSpec { budget: Some(Money(100 * 2_990)), ..pool(Goal::Fixed { size: 9 }) });
     world.after(60);
