@@ -4,7 +4,7 @@ use crate::effective::Effective;
 use crate::error::ConfigError;
 use crate::setting_name::Name;
 use crate::store::{StoreConfig, StoreUrl};
-use quittance::embedded::{DATABASE, LOCK, TRAIL};
+use quittance::embedded::{DATABASE, LOCK, TRAIL, will_restore};
 use quittance::{SECRET_NAME, SPILL_NAME};
 use rustix::fs::{Access, access};
 use std::fs::File;
@@ -145,7 +145,8 @@ fn cannot_write_own_files(folder: &Path, store: &StoreConfig) -> Option<String> 
             ));
         }
         match *name {
-            DATABASE if is_foreign(&path) => {
+            // A database that was overwritten under a node is replaced by the copy that the node saved.
+            DATABASE if is_foreign(&path) && !will_restore(folder) => {
                 Some(format!("and {shown} is not a store of Quittance: name another folder"))
             }
             SECRET_NAME if found.len() != SECRET_BYTES => {

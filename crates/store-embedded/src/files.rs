@@ -168,6 +168,19 @@ pub(crate) fn forget_restored(home: &StoreHome) -> io::Result<()> {
     home.keep_note(RESTORE, None)
 }
 
+/// Whether the note means the file that now has the name of the database, and there is a copy to use instead.
+fn is_for(dir: &Path, noted: &str) -> bool {
+    let record = which(&dir.join(DATABASE))
+        .map_or_else(|| ABSENT.to_owned(), |(device, file)| format!("{device} {file}"));
+    noted == record && dir.join(RESCUED).exists()
+}
+
+/// Whether the next start uses the saved copy instead of the database in this folder.
+#[must_use]
+pub fn will_restore(dir: &Path) -> bool {
+    fs::read_to_string(dir.join(RESTORE)).is_ok_and(|noted| is_for(dir, &noted))
+}
+
 /// Puts the saved copy in place of the lost database, if that is still missing. Returns whether it did so, or whether
 /// an earlier process did but could not list its orders.
 pub(crate) fn adopt(dir: &Path) -> io::Result<bool> {
@@ -179,9 +192,7 @@ pub(crate) fn adopt(dir: &Path) -> io::Result<bool> {
     if noted == RESTORED {
         return Ok(true);
     }
-    let record =
-        which(&database).map_or_else(|| ABSENT.to_owned(), |(device, file)| format!("{device} {file}"));
-    let is_meant = noted == record && dir.join(RESCUED).exists();
+    let is_meant = is_for(dir, &noted);
     if is_meant {
         // A log that belongs to another database must not be taken for that of this one.
         for name in ["", "-wal", "-shm"] {

@@ -64,7 +64,7 @@ mod usage;
 mod watchdog;
 mod writer;
 
-pub use files::RESCUED;
+pub use files::{RESCUED, will_restore};
 pub use home::{DATABASE, EmbeddedOpenError, FILLING, LOCK, SEAL};
 pub use shared::Settings;
 pub use trail::{TRAIL, trail_note};

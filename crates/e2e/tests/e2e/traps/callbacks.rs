@@ -70,7 +70,7 @@ fn a_permanent_code_in_a_callback_reaches_the_caller() {
     let sim = Sim::start();
     sim.script(&json!([{ "on": "pingback", "do": { "code": "ERROR_WRONG_CAPTCHA_ID" } }]));
     let sandbox = Sandbox::of(&sim);
-    sandbox.solve("permanent", &[]).must_fail(1, &["ERROR_WRONG_CAPTCHA_ID", "rejects"]);
+    sandbox.solve("permanent", &[]).must_fail(1, &["ERROR_WRONG_CAPTCHA_ID", "rejected"]);
     assert_eq!(sim.ledger().accepted(), 1);
 }
 

@@ -120,6 +120,6 @@ fn an_unlisted_code_is_tried_again_twice_and_shown_as_it_came() {
     let taught =
         config.replace("\n[timing]", "\n[provider.faults]\nERROR_OF_THE_MOON = \"caller\"\n\n[timing]");
     std::fs::write(sandbox.path("quittance.toml"), taught).expect("it can be written");
-    sandbox.solve("taught", &[]).must_fail(1, &["ERROR_OF_THE_MOON", "rejects"]);
+    sandbox.solve("taught", &[]).must_fail(1, &["ERROR_OF_THE_MOON", "rejected"]);
     assert_eq!(sim.ledger().requests("in.php"), 4);
 }
