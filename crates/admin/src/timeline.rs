@@ -86,7 +86,7 @@ pub struct AttemptView {
     pub sent_ms: u64,
     /// Whether the provider is known to have accepted the attempt.
     pub accepted: bool,
-    /// `sent`, `solving`, `trailing`, `given_up`, `faulted`, `answered` or `spare`.
+    /// `sent`, `solving`, `trailing`, `given_up`, `faulted`, `answered` or `surplus`.
     #[schema(pattern = "^[a-z_]+$")]
     pub progress: String,
     pub task: Option<String>,
@@ -246,7 +246,7 @@ impl AttemptView {
                 Progress::GivenUp { .. } => "given_up",
                 Progress::Faulted => "faulted",
                 Progress::Answered => "answered",
-                Progress::Surplus { .. } => "spare",
+                Progress::Surplus { .. } => "surplus",
             }
             .to_owned(),
             task: order.task_of(attempt).map(str::to_owned),

@@ -27,7 +27,7 @@ static GATEWAY: &[Setting] = rows! {
         "largest head of a request; its first line may contain a token";
     "listener.read_wait" [listener.read_wait] POSITIVE,
         "how long a TLS handshake, a head or a body may take to arrive";
-    "listener.write_wait" [listener.write_wait] POSITIVE, "how long a caller may stop reading a response";
+    "listener.write_wait" [listener.write_wait] POSITIVE, "how long a caller may read nothing of a response before the connection is closed";
     "listener.idle_wait" [listener.idle_wait] POSITIVE, "how long a connection may be idle between two requests";
     "tls.listen" [tls.listen] SettingShape::ListenAddress,
         "address to listen on for https; absent: 127.0.0.1:8743 if there is a certificate, else none";

@@ -84,9 +84,9 @@ pub(super) static ROWS: &[Setting] = rows! {
          callback";
     "timing.refusal_hold" [policy.refusal_hold] ANY,
         "how long the same order is refused after the provider rejected it";
-    "timing.p50" [policy.pace.p50] POSITIVE, "half of the answers take no longer; for kinds that are not described";
-    "timing.p95" [policy.pace.p95] POSITIVE, "19 of 20 answers take no longer";
-    "timing.p99" [policy.pace.p99] POSITIVE, "99 of 100 answers take no longer";
+    "timing.p50" [policy.pace.p50] POSITIVE, "half of the answers come within this time; for kinds that are not described";
+    "timing.p95" [policy.pace.p95] POSITIVE, "19 of 20 answers come within this time";
+    "timing.p99" [policy.pace.p99] POSITIVE, "99 of 100 answers come within this time";
     "retry.preset" ["patient"] SettingShape::OneOf(&["patient", "standard", "conservative", "aggressive"]),
         "named set of the pauses and limits below; single settings override it";
     "retry.base" [policy.backoff.base] POSITIVE, "first pause before a retry; each next pause is twice as long";

@@ -37,7 +37,7 @@ throttle! {
 static ENGINE: &[Setting] = rows! {
     Settings:
     "engine.submits_max" [submits_max] SOME, "submits in progress at once";
-    "engine.polls_max" [polls_max] SOME, "batches of polls in progress at once";
+    "engine.polls_max" [polls_max] SOME, "how many batches of polls may be in progress at once";
     "engine.steps_max" [steps_max] SOME, "other steps in progress at once";
     "engine.follow_ups_max" [follow_ups_max] SOME,
         "webhook deliveries in progress at once; a tenant gets at most half of them, and one host of a tenant at most \
@@ -77,9 +77,9 @@ static KINDS: &[Setting] = rows! {
     "kinds.*.margin" [override margin] ANY,
         "life that a reused answer (cached, or from the stock) must have left when it is handed out";
     "kinds.*.single_use" [override single_use] SettingShape::Flag, "whether a site accepts an answer only once";
-    "kinds.*.p50" [override pace.p50] POSITIVE, "half of the answers take no longer; used until measured times are known";
-    "kinds.*.p95" [override pace.p95] POSITIVE, "19 of 20 answers take no longer";
-    "kinds.*.p99" [override pace.p99] POSITIVE, "99 of 100 answers take no longer";
+    "kinds.*.p50" [override pace.p50] POSITIVE, "half of the answers come within this time; used until measured times are known";
+    "kinds.*.p95" [override pace.p95] POSITIVE, "19 of 20 answers come within this time";
+    "kinds.*.p99" [override pace.p99] POSITIVE, "99 of 100 answers come within this time";
     "kinds.*.new" [false] SettingShape::Flag,
         "true: adds a kind that Quittance does not know; without it, an unknown name is an error";
 };
