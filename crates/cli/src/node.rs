@@ -54,7 +54,7 @@ fn local(node: Quittance, key: &str) -> LocalNode {
 
 /// The setup of an API that only this process calls, with this operator's key. It knows the tenants by name, and none of their keys.
 fn api(config: &Config, key: &str) -> GatewaySetup {
-    let tenant = |tenant: &TenantConfig| TenantSettings::new(tenant.name(), KeyDigest([0; 32]));
+    let tenant = |tenant: &TenantConfig| tenant.settings_without_key(&config.targets);
     let tenants = config.tenants.iter().map(tenant).collect();
     GatewaySetup { tenants, admin: Some(KeyDigest::of(key)), ..GatewaySetup::default() }
 }

@@ -194,6 +194,12 @@ impl Config {
         settings.policy = self.policy;
         settings.keys = self.keys;
         settings.targets = self.targets.clone();
+        // They hold for commands that work without a daemon, too.
+        settings.tenants = self
+            .tenants
+            .iter()
+            .map(|tenant| (tenant.name().to_owned(), tenant.rule(&self.targets)))
+            .collect();
         settings.is_shared = self.tenants.len() > 1;
         settings.throttle = self.providers.first().map_or(self.throttle, |provider| provider.throttle);
         settings.lifetimes.clone_from(&self.lifetimes);

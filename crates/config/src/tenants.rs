@@ -9,8 +9,8 @@ use crate::named_secret::{CallerKey, Credential};
 use crate::setting_name::Name;
 use crate::setting_shape::SettingShape;
 use crate::setting_table::settings;
-use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
+use quittance_engine::{Targets, TenantRule};
 use quittance_gateway::{KeyDigest, Rate, TenantSettings};
 use serde_json::Value as Json;
 use std::time::Duration;
@@ -41,12 +41,23 @@ impl TenantConfig {
         &self.limits
     }
 
+    /// What every order of the tenant is checked against. `targets` are those of all tenants.
+    pub fn rule(&self, targets: &Targets) -> TenantRule {
+        let own = |hosts: &Vec<HostPattern>| Targets { allow: hosts.clone(), ..targets.clone() };
+        TenantRule { targets: self.hosts.as_ref().map(own), kinds: self.limits.kinds.clone() }
+    }
+
+    /// Settings for an API that knows the tenant by its name only: without its key, its secrets and its pace.
+    pub fn settings_without_key(&self, targets: &Targets) -> TenantSettings {
+        let TenantRule { targets, kinds } = self.rule(targets);
+        TenantSettings { targets, kinds, ..TenantSettings::new(self.name(), KeyDigest([0; 32])) }
+    }
+
     /// Settings for the gateway. Fails if a secret is missing or wrong. `targets` are those of all tenants.
     pub fn settings(&self, targets: &Targets) -> Result<TenantSettings, ConfigError> {
-        let own_targets = |hosts: &Vec<HostPattern>| Targets { allow: hosts.clone(), ..targets.clone() };
         Ok(TenantSettings {
             key: self.key.digest()?,
-            targets: self.hosts.as_ref().map(own_targets),
+            targets: self.rule(targets).targets,
             webhook_secret: self.webhook_secret.as_ref().map(Credential::webhook_bytes).transpose()?,
             rate: self.limits.rate.or(Some(RATE_DEFAULT)),
             open_max: self.limits.open_max.or(Some(OPEN_MAX_DEFAULT)),

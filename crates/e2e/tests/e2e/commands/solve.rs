@@ -72,6 +72,35 @@ fn whose_order_it_is_keeps_orders_apart() {
     assert_eq!(sim.ledger().accepted(), 3);
 }
 
+/// Regression: only the gateway knew what a tenant may order, and a command without a daemon bought everything.
+#[test]
+fn a_command_without_a_daemon_keeps_to_the_hosts_and_kinds_of_a_tenant() {
+    let sim = Sim::start();
+    let unlimited = || {
+        Sandbox::polling(&sim)
+            .set(&format!("tenant.alice.key_sha256={}", "ab".repeat(32)))
+            .set("targets.allow=*.example.org")
+    };
+    let page = "pageurl=https://other.example.org/";
+    let order = ["solve", "--tenant", "alice", "turnstile", "-p", "sitekey=0x4A", "-p", page, "--shared"];
+    for (limit, words) in [
+        ("tenant.alice.hosts=shop.example.org", "other.example.org"),
+        ("tenant.alice.kinds=image", "turnstile"),
+    ] {
+        unlimited().set(limit).run(&order).must_fail(2, &[words]);
+        assert_eq!(sim.ledger().accepted(), 0);
+
+        sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
+        let sandbox = unlimited().set("retry.limits.unsolvable=0");
+        sandbox.run(&order).must_fail(1, &["dead letter"]);
+        sim.calm();
+        let sandbox = sandbox.set(limit);
+        sandbox.run(&["dead", "replay", "--all", "--yes"]);
+        assert_eq!(sandbox.dead_letters().len(), 1, "it is not replayed");
+        assert_eq!(sim.ledger().accepted(), 0);
+    }
+}
+
 #[test]
 fn an_order_that_takes_too_long_is_kept_and_reported() {
     let sim = Sim::start();
