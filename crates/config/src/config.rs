@@ -169,6 +169,7 @@ impl Config {
         config.policy.callbacks = config.public_url.is_some();
         if let Some(provider) = config.providers.first() {
             config.policy.unsolvable = provider.unsolvable();
+            config.policy.result_kept = provider.result_kept();
         }
         config.effective = effective;
         check::secrets(&config, errors);

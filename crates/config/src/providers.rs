@@ -16,6 +16,7 @@ use quittance_protocol::classic::code::class_named;
 use quittance_protocol::classic::dialect::PollQuota;
 use quittance_protocol::{Dialect, Protocol};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// One provider.
 #[derive(Clone, Debug)]
@@ -35,6 +36,14 @@ pub struct ProviderConfig {
 impl ProviderConfig {
     pub const fn dialect(&self) -> Dialect {
         self.protocol.dialect()
+    }
+
+    /// How long the service keeps a result after the solve, if that is known.
+    pub(crate) fn result_kept(&self) -> Option<Duration> {
+        match self.protocol {
+            Protocol::Classic(_) => None,
+            Protocol::Json(dialect) => dialect.facts().limits.result_kept,
+        }
     }
 
     /// The provider's address, without a slash at the end.

@@ -62,6 +62,8 @@ pub struct Policy {
     pub first_poll: Duration,
     /// The interval between two polls of a task: a rule of the provider.
     pub poll_interval: Duration,
+    /// How long the provider keeps a result after the solve. `None`: longer than an order waits, as far as is known.
+    pub result_kept: Option<Duration>,
     /// How long after its submission a task is still polled.
     pub task_life: Duration,
     /// How long an order may take if its request sets no timeout.
@@ -103,6 +105,7 @@ impl Policy {
         callback_wait: Duration::from_secs(120),
         first_poll: Duration::from_secs(5),
         poll_interval: Duration::from_secs(5),
+        result_kept: None,
         task_life: Duration::from_secs(600),
         timeout: Duration::from_secs(300),
         share_window: None,
@@ -126,14 +129,15 @@ impl Policy {
     }
 
     /// How long after its submission a task is first polled. `usable` is the age from which an answer is too old. A
-    /// later poll would find an answer expired that was solved at once.
+    /// later poll would find an answer expired, or removed by the provider, that was solved at once.
     #[must_use]
     pub fn first_ask(&self, usable: Option<Duration>) -> Duration {
         let can_be_called = self.callbacks && !self.callback_lost;
         let expected =
             if can_be_called { and_a_little(self.pace.p95).min(self.callback_wait) } else { self.pace.p50 };
         // Early enough that one reply may be lost and the next still be of use.
-        let latest = usable.unwrap_or(Duration::MAX).saturating_sub(self.poll_interval * 2);
+        let readable = self.result_kept.unwrap_or(Duration::MAX);
+        let latest = usable.unwrap_or(Duration::MAX).min(readable).saturating_sub(self.poll_interval * 2);
         expected.min(self.callback_wait).min(latest).max(self.first_poll)
     }
 
@@ -226,6 +230,13 @@ mod tests {
         );
         assert_eq!(Policy { callbacks: true, ..Policy::DEFAULT }.first_ask(Some(secs(80))), secs(67));
         assert_eq!(slow.first_ask(Some(secs(2))), secs(5), "but never sooner than the provider allows");
+        let forgetful = Policy { result_kept: Some(secs(60)), ..slow };
+        assert_eq!(
+            forgetful.first_ask(Some(secs(80))),
+            secs(50),
+            "nor when the provider has removed the result"
+        );
+        assert_eq!(forgetful.first_ask(None), secs(50));
         assert_eq!(slow.doubt_wait(), secs(180), "never longer than in_doubt_wait");
         assert_eq!(
             Policy::DEFAULT.first_ask(Some(secs(80))),

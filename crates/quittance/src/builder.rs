@@ -222,7 +222,9 @@ impl Builder {
         dialect: crate::JsonDialect,
         settings: crate::ProviderSettings,
     ) -> Result<Self, crate::BadSettings> {
-        Ok(self.provider(crate::JsonProvider::new(dialect, settings)?))
+        let kept = dialect.facts().limits.result_kept;
+        let builder = self.provider(crate::JsonProvider::new(dialect, settings)?);
+        Ok(builder.settings(move |settings| settings.policy.result_kept = kept))
     }
 
     /// Allows orders for a page host: `shop.example.org`, `*.example.org`, or `*`.

@@ -1,9 +1,11 @@
 //! Callbacks: which are accepted, which are not, and what happens if none comes.
 
 use crate::stories::provider::{PollScript as Poll, SubmitScript, token};
-use crate::stories::world::{recaptcha, turnstile, world_with_callbacks};
+use crate::stories::world::{recaptcha, turnstile, world_with, world_with_callbacks};
 use quittance_engine::{CallbackOutcome, Outcome};
-use quittance_lifecycle::{CallbackResult, Counters, FailCause, Fault, FaultClass, Phase, WhyIgnored};
+use quittance_lifecycle::{
+    CallbackResult, Counters, FailCause, Fault, FaultClass, Phase, Policy, WhyIgnored,
+};
 use std::time::Duration;
 
 fn answered(text: &str) -> CallbackResult {
@@ -211,6 +213,20 @@ fn the_fallback_poll_comes_while_a_token_of_120_seconds_can_still_be_used() {
     assert!(answer.expires.is_some_and(|expires| expires >= world.moment(answered_at + 40_000)));
     let usage = world.usage();
     assert_eq!((usage.recovered_by_poll, usage.paid, usage.wasted), (1, 1, 0));
+}
+
+/// Promise: never lost. Anti-Captcha removes a result 60 s after the solve, and the answer that was paid was gone when
+/// it was first polled, at 67 s.
+#[test]
+fn the_fallback_poll_comes_before_the_provider_removes_the_result() {
+    let kept = Some(Duration::from_secs(60));
+    let world = world_with(Policy { callbacks: true, result_kept: kept, ..Policy::DEFAULT }, 1);
+    let node = world.node();
+    world.provider.solves("lost", 3);
+    let caller = node.asks(recaptcha("lost"));
+    world.after(62);
+    assert_eq!(world.provider.polled_at("task-1").len(), 1, "{:?}", world.provider.polled_at("task-1"));
+    assert!(matches!(caller.last_outcome(), Some(Outcome::Answered(_))), "{:?}", caller.last_outcome());
 }
 
 /// Promise: never wasted. The token was ready all the time, and one lost reply must not waste it.
