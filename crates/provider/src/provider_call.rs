@@ -17,14 +17,6 @@ const LOGGED_CODES_MAX: usize = 100;
 /// Replies to a repeated report. Both mean that the report counts.
 const COUNTED: [&str; 2] = ["OK_REPORT_RECORDED", "ERROR_DUPLICATE_REPORT"];
 
-/// The parts of a [`Frame`] that differ between the protocols.
-pub(crate) struct ProtocolRules {
-    /// Why the last part of the URL does not belong there, or `None`.
-    pub(crate) misplaced: fn(&str) -> Option<&'static str>,
-    /// The part of a reply with an unlisted code that is logged.
-    pub(crate) text_to_log: fn(&[u8]) -> String,
-}
-
 pub(crate) struct Frame {
     pub(crate) name: String,
     pub(crate) key: ApiKey,
@@ -49,15 +41,16 @@ pub(crate) enum SubmitBody {
 }
 
 impl Frame {
-    pub(crate) fn new(settings: Settings, rules: &ProtocolRules) -> Result<Self, BadSettings> {
+    /// `text_to_log` finds the part of a reply with an unlisted code that is logged.
+    pub(crate) fn new(settings: Settings, text_to_log: fn(&[u8]) -> String) -> Result<Self, BadSettings> {
         Ok(Self {
-            client: settings.client(rules.misplaced)?,
+            client: settings.client()?,
             name: settings.name,
             key: settings.key,
             submit_timeout: settings.submit_timeout,
             poll_timeout: settings.poll_timeout,
             callbacks: CallbackBase::default(),
-            text_to_log: rules.text_to_log,
+            text_to_log,
             logged_codes: Mutex::default(),
         })
     }
@@ -203,9 +196,8 @@ mod tests {
 
     #[test]
     fn so_many_codes_are_logged_and_each_once() {
-        let rules = ProtocolRules { misplaced: |_| None, text_to_log: |_| String::new() };
         let settings = Settings::new("x", "http://127.0.0.1:9", ApiKey::new("some-key"));
-        let frame = Frame::new(settings, &rules).unwrap();
+        let frame = Frame::new(settings, |_| String::new()).unwrap();
         assert_eq!((0..1000).filter(|code| frame.is_news(&code.to_string())).count(), LOGGED_CODES_MAX);
         assert!(!frame.is_news("0"));
     }

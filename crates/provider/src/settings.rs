@@ -61,12 +61,8 @@ impl Settings {
         }
     }
 
-    /// The client for the calls. Fails if key or URL cannot be used. `misplaced` says why the last part of the URL
-    /// does not belong there, or `None`.
-    pub(crate) fn client(
-        &self,
-        misplaced: impl Fn(&str) -> Option<&'static str>,
-    ) -> Result<Client, BadSettings> {
+    /// The client for the calls. Fails if key or URL cannot be used.
+    pub(crate) fn client(&self) -> Result<Client, BadSettings> {
         if !self.key.is_plausible() {
             return Err(BadSettings::Key);
         }
@@ -84,5 +80,16 @@ impl Settings {
             idle_connections_max: self.idle_connections_max,
         };
         Client::new(base, &wire)
+    }
+}
+
+/// Why the last part of the URL does not belong there, in either protocol; `None` if it may stand there.
+fn misplaced(last: &str) -> Option<&'static str> {
+    if last.ends_with(".php") {
+        Some("names a script: give the address without in.php or res.php")
+    } else if ["createTask", "getTaskResult", "getBalance"].contains(&last) {
+        Some("names a method: give the address without createTask")
+    } else {
+        None
     }
 }

@@ -4,7 +4,7 @@
 use crate::Settings;
 use crate::classic::account::ThreadsWatch;
 use crate::classic::pace::Allowance;
-use crate::provider_call::{Frame, ProtocolRules, SubmitBody};
+use crate::provider_call::{Frame, SubmitBody};
 use async_trait::async_trait;
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
@@ -25,12 +25,10 @@ use tokio::time::Instant;
 /// How much of a reply with an unlisted code is logged.
 const LOGGED_BYTES_MAX: usize = 500;
 
-const RULES: ProtocolRules = ProtocolRules {
-    misplaced: |last| {
-        last.ends_with(".php").then_some("names a script: give the address without in.php or res.php")
-    },
-    text_to_log: |body| String::from_utf8_lossy(&body[..body.len().min(LOGGED_BYTES_MAX)]).into_owned(),
-};
+/// The part of a reply with an unlisted code that is logged.
+fn text_to_log(body: &[u8]) -> String {
+    String::from_utf8_lossy(&body[..body.len().min(LOGGED_BYTES_MAX)]).into_owned()
+}
 
 pub struct ClassicProvider {
     pub(crate) frame: Frame,
@@ -60,7 +58,7 @@ impl ClassicProvider {
             submit_interval: settings.submit_interval.unwrap_or(facts.tempo.submit_interval),
             allowance: settings.poll_quota.or(facts.tempo.poll_quota).map(Allowance::new),
             threads: ThreadsWatch::default(),
-            frame: Frame::new(settings, &RULES)?,
+            frame: Frame::new(settings, text_to_log)?,
         })
     }
 
@@ -261,6 +259,7 @@ mod tests {
             ("https://ada:hunter2@example.com", "password"),
             ("https://example.com/in.php", "in.php"),
             ("https://example.com/api/res.php/", "in.php"),
+            ("https://example.com/createTask", "createTask"),
             ("hunter2.example.com", "http://"),
         ];
         for (url, word) in cases {

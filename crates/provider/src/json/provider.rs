@@ -4,7 +4,7 @@
 use crate::Settings;
 use crate::json::account::CachedAccount;
 use crate::json::poll_counts::PollCounts;
-use crate::provider_call::{Frame, ProtocolRules, SubmitBody};
+use crate::provider_call::{Frame, SubmitBody};
 use async_trait::async_trait;
 use quittance_lifecycle::{
     CallbackResult, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
@@ -24,17 +24,11 @@ use std::time::Duration;
 /// How much of the text beside an unlisted code is logged.
 const LOGGED_CHARS_MAX: usize = 300;
 
-const RULES: ProtocolRules = ProtocolRules {
-    misplaced: |last| {
-        let is_method = ["createTask", "getTaskResult", "getBalance"].contains(&last);
-        is_method.then_some("names a method: give the address without createTask")
-    },
-    // The rest of the reply is not logged, because it may hold an answer.
-    text_to_log: |body| {
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
-        body["errorDescription"].as_str().unwrap_or_default().chars().take(LOGGED_CHARS_MAX).collect()
-    },
-};
+/// The part of a reply with an unlisted code that is logged. The rest is not logged, because it may hold an answer.
+fn text_to_log(body: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    body["errorDescription"].as_str().unwrap_or_default().chars().take(LOGGED_CHARS_MAX).collect()
+}
 
 pub struct JsonProvider {
     pub(crate) frame: Frame,
@@ -62,7 +56,7 @@ impl JsonProvider {
             submit_interval: settings.submit_interval.unwrap_or_default(),
             poll_counts: PollCounts::new(per_task_max),
             cached_account: CachedAccount::new(limits.balance_interval),
-            frame: Frame::new(settings, &RULES)?,
+            frame: Frame::new(settings, text_to_log)?,
         })
     }
 
