@@ -103,16 +103,13 @@ impl ListenRequest {
     fn check_distinct(self) -> Result<(), CannotListen> {
         let Some(https) = self.https else { return Ok(()) };
         let (one, other) = (self.kept(self.http), self.kept(https));
-        let is_everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
-        let is_family = one.is_ipv4() == other.is_ipv4();
-        if one.port() == 0
-            || one.port() != other.port()
-            || !(one.ip() == other.ip() || is_everywhere && is_family)
-        {
+        let is_shared = covers(one.ip(), other.ip()) || covers(other.ip(), one.ip());
+        if one.port() == 0 || one.port() != other.port() || !is_shared {
             return Ok(());
         }
         let what = format!(
-            "`{HTTPS_SETTING}` ({https}) is the address of `{HTTP_SETTING}` ({}): give one of them another port",
+            "`{HTTPS_SETTING}` ({https}) and `{HTTP_SETTING}` ({}) are the same port of the same address: give one of them another \
+             port",
             self.http
         );
         Err(refusal(what))
@@ -239,6 +236,11 @@ fn inside(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+/// Whether a socket on the first address receives what is sent to the second. `[::]` receives IPv4, too.
+fn covers(wide: IpAddr, narrow: IpAddr) -> bool {
+    wide == narrow || wide.is_unspecified() && (wide.is_ipv6() || narrow.is_ipv4())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,6 +300,24 @@ mod tests {
         ] {
             let error = cannot_listen(address.parse().unwrap(), &kind.into(), "listen");
             assert!(error.contains(words) && error.contains("`listen`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn http_and_https_on_one_port_are_refused_also_if_only_one_of_them_names_every_address() {
+        for (http, https, is_refused) in [
+            ("127.0.0.1:7", "127.0.0.1:7", true),
+            ("0.0.0.0:7", "127.0.0.1:7", true),
+            ("[::]:7", "0.0.0.0:7", true),
+            ("0.0.0.0:7", "[::]:7", true),
+            ("127.0.0.1:7", "[::]:7", true),
+            ("0.0.0.0:7", "[::1]:7", false),
+            ("127.0.0.1:7", "127.0.0.2:7", false),
+            ("[::]:7", "0.0.0.0:8", false),
+        ] {
+            let (http, https) = (http.parse().unwrap(), Some(https.parse().unwrap()));
+            let distinct = ListenRequest { http, https, is_open: false }.check_distinct();
+            assert_eq!(distinct.is_err(), is_refused, "{http} {https:?}");
         }
     }
 
