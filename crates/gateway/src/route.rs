@@ -53,7 +53,7 @@ pub(crate) enum JsonMethod {
 
 impl Route {
     /// Parses a path with an optional dialect, as in `/capsolver/createTask`. Clients that join a URL from parts send
-    /// an extra slash, or a blank at the end: `//createTask` and `/createTask%20` are accepted.
+    /// an extra slash, or a blank at the end: `//createTask`, `/in.php/` and `/createTask%20` are accepted.
     pub(crate) fn parse(path: &str) -> (Option<Dialect>, Self) {
         let path = without_blanks(path).trim_start_matches('/');
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
@@ -70,7 +70,7 @@ impl Route {
     }
 
     fn of(path: &str) -> Self {
-        match path {
+        match path.strip_suffix('/').filter(|page| page.ends_with(".php")).unwrap_or(path) {
             "in.php" => Self::Classic(ClassicPage::In),
             "res.php" => Self::Classic(ClassicPage::Res),
             "solve.php" => Self::Classic(ClassicPage::Solve),
