@@ -18,6 +18,8 @@ pub(super) struct Summary {
     /// Attempts that the provider is known to have taken, and the cost of their answers.
     paid: u64,
     cost: PriceSum,
+    /// How many of these attempts are still worked on, so that their cost is not known yet.
+    unsettled: u64,
     doubles: u64,
     by_state: BTreeMap<String, u64>,
     pub(super) unreadable: u64,
@@ -32,7 +34,8 @@ fn amount(micros: u64) -> String {
     Money(micros).to_string()
 }
 
-fn in_all(cost: PriceSum) -> String {
+fn in_all(cost: Option<PriceSum>) -> String {
+    let Some(cost) = cost else { return "cost not known yet".into() };
     match cost.known() {
         None => "price not known".into(),
         Some(_) => format!("{} in all", cost.words("")),
@@ -46,14 +49,22 @@ impl Summary {
         let is_ours = |cost: &Money| *cost == Money(0) || entry.currency == self.currency;
         if entry.unpriced || entry.cost_micros.is_some() {
             self.cost.add(entry.cost_micros.map(Money).filter(is_ours));
+        } else {
+            self.unsettled += u64::from(is_known(entry));
         }
         self.doubles += u64::from(entry.possible_double);
         *self.by_state.entry(entry.state.clone()).or_default() += 1;
     }
 
-    /// The cost of the answers according to the usage.
-    fn booked_cost(&self) -> PriceSum {
-        price_sum(self.usage.count("cost_micros"), self.booked("unpriced"))
+    /// The cost of the attempts; `None` if nothing of it is known yet, because all are still worked on.
+    fn cost_so_far(&self) -> Option<PriceSum> {
+        (self.unsettled == 0 || self.cost != PriceSum::default()).then_some(self.cost)
+    }
+
+    /// The cost of the answers according to the usage; `None` if nothing of it is known yet.
+    fn booked_cost(&self) -> Option<PriceSum> {
+        let (micros, unpriced) = (self.usage.count("cost_micros"), self.booked("unpriced"));
+        (micros.is_some() || unpriced > 0 || self.booked("paid") == 0).then(|| price_sum(micros, unpriced))
     }
 
     /// The value of the usage counter `name`; 0 if there is none.
@@ -71,7 +82,7 @@ impl Summary {
     }
 
     pub(super) fn json(&self, from: Day, to: Day) -> Value {
-        let micros = |cost: PriceSum| cost.known().map(|cost| cost.0);
+        let micros = |cost: Option<PriceSum>| cost.and_then(|cost| cost.known()).map(|cost| cost.0);
         let booked = self.booked_cost();
         let ledger = self.compared.as_ref().map(|compared| {
             let mut ledger = json!(compared);
@@ -80,9 +91,9 @@ impl Summary {
         });
         json!({ "summary": {
             "from": days::render(from), "to": days::render(to), "currency": self.currency,
-            "paid": self.paid, "cost_micros": micros(self.cost), "unpriced": self.cost.unpriced, "possible_doubles": self.doubles,
+            "paid": self.paid, "cost_micros": micros(self.cost_so_far()), "unpriced": self.cost.unpriced, "possible_doubles": self.doubles,
             "by_state": self.by_state, "unreadable": self.unreadable,
-            "usage": { "paid": self.booked("paid"), "cost_micros": micros(booked), "unpriced": booked.unpriced },
+            "usage": { "paid": self.booked("paid"), "cost_micros": micros(booked), "unpriced": self.booked("unpriced") },
             "balance": self.balance, "ledger": ledger,
             "is_explained": self.is_explained(),
         } })
@@ -96,7 +107,7 @@ impl Summary {
             .map(|(state, count)| format!("{count} {}", state.replace('_', " ")))
             .collect();
         let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
-        let (paid, cost) = (self.paid, in_all(self.cost));
+        let (paid, cost) = (self.paid, in_all(self.cost_so_far()));
         _ = writeln!(text, "on record  {paid} attempts paid for, {cost} ({states})");
         if self.doubles > 0 {
             _ = writeln!(
@@ -127,7 +138,7 @@ impl Summary {
     fn usage(&self) -> String {
         let (paid, booked) = (self.booked("paid"), self.booked_cost());
         let mut text = format!("the usage  {paid} paid for, {}", in_all(booked));
-        _ = match (self.paid.cmp(&paid), self.cost == booked) {
+        _ = match (self.paid.cmp(&paid), self.cost_so_far() == booked) {
             (std::cmp::Ordering::Equal, true) => writeln!(text, ": the same"),
             (std::cmp::Ordering::Greater, _) => {
                 writeln!(
@@ -137,9 +148,9 @@ impl Summary {
                 )
             }
             _ => {
-                let money = match booked.since(&self.cost) {
-                    missing if missing.known().is_none() => "price not known".to_owned(),
-                    missing => missing.words(""),
+                let money = match booked.map(|booked| booked.since(&self.cost)) {
+                    Some(missing) if missing.known().is_some() => missing.words(""),
+                    _ => "price not known".to_owned(),
                 };
                 let count = paid - self.paid.min(paid);
                 writeln!(
@@ -148,7 +159,7 @@ impl Summary {
                 )
             }
         };
-        let unpriced = booked.unpriced;
+        let unpriced = self.booked("unpriced");
         if unpriced > 0 {
             _ = writeln!(
                 text,
@@ -245,6 +256,19 @@ mod tests {
         assert!(summed["cost_micros"].is_null() && summed["usage"]["cost_micros"].is_null(), "{summed}");
         let text = summary.text(Day(0), Day(0));
         assert!(text.contains("1 of them, price not known, by orders"), "{text}");
+    }
+
+    #[test]
+    fn an_attempt_that_is_still_worked_on_has_no_cost_of_zero() {
+        let mut summary = Summary::default();
+        summary.add(&PaidAttempt { cost_micros: None, state: "solving".into(), ..answered("1") });
+        summary.usage = serde_json::from_value(json!({ "paid": 1, "cost_micros": null })).unwrap();
+        let object = summary.json(Day(0), Day(0));
+        let summed = &object["summary"];
+        assert!(summed["cost_micros"].is_null() && summed["usage"]["cost_micros"].is_null(), "{summed}");
+        let text = summary.text(Day(0), Day(0));
+        assert!(text.contains("1 attempts paid for, cost not known yet (1 solving)"), "{text}");
+        assert!(text.contains("the usage  1 paid for, cost not known yet: the same"), "{text}");
     }
 
     #[test]
