@@ -117,9 +117,9 @@ fn targets(config: &Config) -> Option<Finding> {
     })
 }
 
-/// Where prices come from, and which pools have a budget without a known price. Such a pool buys nothing.
+/// Where prices come from, and which pools have a budget that lets them buy nothing.
 fn prices(config: &Config) -> Vec<Finding> {
-    let stopped = config.budgets_without_price().into_iter();
+    let stopped = config.budgets_that_buy_nothing().into_iter();
     let source = match config.price_table().is_empty() {
         true => Finding::new("prices", State::Note, format!("{}: {NO_PRICES}", config.price_source())),
         false => Finding::new("prices", State::Good, config.price_source()),
@@ -133,7 +133,7 @@ async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
     let Ok(client) = ApiClient::find(config, environment).await else { return Vec::new() };
     let pools = pool::list(&client).await.unwrap_or_default();
     client.close().await;
-    let known = config.budgets_without_price();
+    let known = config.budgets_that_buy_nothing();
     let stopped = |pool: ShownPool| {
         let what = format!("pool `{}`: {}", pool.name, pool.stopped?);
         (!known.contains(&what)).then(|| Finding::new("prices", State::Bad, what))

@@ -206,7 +206,7 @@ impl Daemon {
             currency = config.currency(),
             "serving"
         );
-        for stopped in config.budgets_without_price() {
+        for stopped in config.budgets_that_buy_nothing() {
             tracing::warn!("{stopped}");
         }
         if let Some(risk) = config.lost_reply_risk() {

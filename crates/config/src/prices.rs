@@ -52,16 +52,25 @@ impl Config {
         table
     }
 
-    /// Pools with a budget and no known price, each with what to do.
-    pub fn budgets_without_price(&self) -> Vec<String> {
+    /// Pools whose budget lets them buy nothing, because the price is not known or more than the budget, each with what
+    /// to do.
+    pub fn budgets_that_buy_nothing(&self) -> Vec<String> {
         let table = self.price_table();
-        let stopped = self
-            .pools
-            .iter()
-            .filter(|pool| pool.is_on && pool.budget.is_some() && !table.contains_key(&pool.kind));
-        stopped
-            .map(|pool| format!("pool `{}`: {}", pool.name, quittance_engine::price_not_known(&pool.kind)))
-            .collect()
+        let currency = self.currency();
+        let pools = self.pools.iter().filter(|pool| pool.is_on);
+        let stopped = pools.filter_map(|pool| {
+            let budget = pool.budget?;
+            let why = match table.get(&pool.kind) {
+                None => quittance_engine::price_not_known(&pool.kind),
+                Some(price) if *price > budget => format!(
+                    "the budget of {budget} {currency} an hour is smaller than the price of one answer, {price} {currency}: the pool buys \
+                     nothing until `budget_per_hour` is raised"
+                ),
+                Some(_) => return None,
+            };
+            Some(format!("pool `{}`: {why}", pool.name))
+        });
+        stopped.collect()
     }
 
     /// Where prices come from, in words.

@@ -59,7 +59,7 @@ impl CheckReport {
             config.warnings.clone(),
             wide.into_iter().chain(risk).collect(),
             config.unused_lifetimes(),
-            config.budgets_without_price(),
+            config.budgets_that_buy_nothing(),
             alerts,
             in_use
                 .into_iter()

@@ -145,3 +145,15 @@ fn a_budget_without_a_price_is_reported_before_it_is_met() {
     let log = serve.log();
     assert!(log.contains(why), "{log}");
 }
+
+#[test]
+fn a_budget_below_the_price_of_one_answer_is_reported_before_the_pool_is_filled() {
+    let sim = quick();
+    let pool = "[pools.tiny]\nkind = \"turnstile\"\nsize = 2\nbudget_per_hour = 0.0001\n[pools.tiny.params]\nsitekey = \"x\"\n\
+                pageurl = \"https://example.com/\"\n";
+    let serve = served(&sim, pool);
+    let ran = serve.sandbox.run(&["config", "check"]);
+    let words = ["tiny", "0.0001 ", "smaller than the price of one answer"];
+    assert!(words.iter().all(|words| ran.out.contains(words)), "{ran:?}");
+    assert!(serve.log().contains("smaller than the price of one answer"), "{}", serve.log());
+}
