@@ -9,10 +9,19 @@ use std::path::{Path, PathBuf};
 /// command would report that all is well.
 pub(crate) fn missing(store: &StoreConfig) -> Option<CliError> {
     let StoreUrl::Embedded(dir) = &store.url else { return None };
-    if dir.join(embedded::DATABASE).exists() {
-        return None;
-    }
     let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    match dir.join(embedded::DATABASE).try_exists() {
+        Ok(true) => return None,
+        Ok(false) => {}
+        Err(error) => {
+            let what = format!(
+                "the store in {} cannot be read ({error}): run the command as the user that runs `quittance serve`, or with access \
+                 to that folder. Nothing was created.",
+                whole.display()
+            );
+            return Some(CliError::new(Exit::Store, what));
+        }
+    }
     if let Some(what) = lost(dir, &whole) {
         return Some(CliError::new(Exit::Store, what));
     }

@@ -86,9 +86,23 @@ pub fn check_folder(store: &StoreConfig) -> Result<(), ConfigError> {
     let wrong = |why: String| {
         ConfigError::about(setting, format!("`{setting}` names the folder {}, {why}", folder.display()))
     };
-    if folder.exists() {
-        let why = cannot_create_files(folder).or_else(|| cannot_write_own_files(folder, store));
-        return why.map_or(Ok(()), |why| Err(wrong(why)));
+    match folder.metadata() {
+        Ok(_) => {
+            let why = cannot_create_files(folder).or_else(|| cannot_write_own_files(folder, store));
+            return why.map_or(Ok(()), |why| Err(wrong(why)));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && folder.symlink_metadata().is_ok() => {
+            return Err(wrong(
+                "which is a link to a folder that is not there: make that folder, mount its disk, or name another".into(),
+            ));
+        }
+        // Whether it can be made depends on the folder above it.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied
+            ) => {}
+        Err(error) => return Err(wrong(format!("which cannot be used ({error}): name another folder"))),
     }
     let exists = |above: &&Path| above.as_os_str().is_empty() || above.exists();
     // An embedded store creates only the last folder of its path.
@@ -125,9 +139,18 @@ fn cannot_create_files(folder: &Path) -> Option<String> {
 /// Why an existing file of this node in the folder cannot be opened as `serve` opens it; `None` if all can.
 fn cannot_write_own_files(folder: &Path, store: &StoreConfig) -> Option<String> {
     let both = Access::READ_OK | Access::WRITE_OK;
-    let of_store = [(DATABASE, both), (LOCK, both), (TRAIL, both), (SECRET_NAME, Access::READ_OK)];
+    let (log, index) = (format!("{DATABASE}-wal"), format!("{DATABASE}-shm"));
+    let of_store = [
+        (DATABASE, both),
+        (&log, both),
+        (&index, both),
+        (LOCK, both),
+        (TRAIL, both),
+        (SECRET_NAME, Access::READ_OK),
+    ];
     let of_store = of_store.iter().filter(|_| matches!(store.url, StoreUrl::Embedded(_)));
-    of_store.chain(&[(SPILL_NAME, both)]).find_map(|(name, need)| {
+    let spill_lock = format!("{SPILL_NAME}.lock");
+    of_store.chain(&[(SPILL_NAME, both), (&spill_lock, both)]).find_map(|(name, need)| {
         let path = folder.join(name);
         let shown = path.display();
         let found = path.metadata().ok()?;

@@ -9,6 +9,7 @@ use crate::named_files::certificates;
 use crate::named_secret::Credential;
 use crate::origin::SettingOrigin;
 use crate::setting_name::Name;
+use quittance::embedded::DATABASE;
 use quittance::{Place, PostgresSettings, RedisSettings};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -128,10 +129,11 @@ impl StoreConfig {
         Self { migrate: false, ..self.clone() }
     }
 
-    /// Whether an embedded store exists, or can be created because its parent folder exists.
+    /// Whether this user can look into the folder of an embedded store, or the store can be created because its parent
+    /// folder exists.
     pub fn can_be_made(&self) -> bool {
         let StoreUrl::Embedded(dir) = &self.url else { return true };
-        dir.is_dir()
+        dir.join(DATABASE).try_exists().is_ok() && dir.is_dir()
             || (!dir.exists() && dir.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()))
     }
 

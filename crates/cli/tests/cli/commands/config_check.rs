@@ -176,6 +176,7 @@ fn http_and_https_cannot_share_an_address() {
     for (listen, tls_listen, count) in [
         ("127.0.0.1:18780", "127.0.0.1:18780", 1),
         ("0.0.0.0:18780", "127.0.0.1:18780", 1),
+        ("[::]:18780", "0.0.0.0:18780", 1),
         ("127.0.0.1:0", "127.0.0.1:0", 0),
     ] {
         let tls = format!("[tls]\nlisten = \"{tls_listen}\"\ncert_file = \"c.pem\"\nkey_file = \"k.pem\"\n");
@@ -234,11 +235,13 @@ fn a_file_of_this_node_that_serve_cannot_open_is_wrong() {
     let redis = "url = \"redis://127.0.0.1:1\"\nhome = \"data\"\n";
     for (store, name) in [
         ("url = \"embedded:data\"\n", "orders.db"),
+        ("url = \"embedded:data\"\n", "orders.db-wal"),
         ("url = \"embedded:data\"\n", "orders.lock"),
         ("url = \"embedded:data\"\n", "orders.trail"),
         ("url = \"embedded:data\"\n", "callback-secret"),
         ("url = \"embedded:data\"\n", "spill"),
         (redis, "spill"),
+        (redis, "spill.lock"),
     ] {
         let place = place(&format!("listen = \"127.0.0.1:0\"\n{PROVIDER}[store]\n{store}"));
         let path = place.path("data").join(name);
@@ -248,6 +251,16 @@ fn a_file_of_this_node_that_serve_cannot_open_is_wrong() {
         let valid: &[u8] = if name == "callback-secret" { &[7; 32] } else { &[] };
         std::fs::write(&path, valid).unwrap();
         finds(&place, &[]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_a_link_to_nothing_or_to_itself_is_wrong() {
+    for (target, words) in [("not-mounted", "a folder that is not there"), ("data", "cannot be used")] {
+        let place = place(&format!("listen = \"127.0.0.1:0\"\n{PROVIDER}[store]\nurl = \"embedded:data\"\n"));
+        std::os::unix::fs::symlink(target, place.path("data")).unwrap();
+        finds(&place, &[&["`store.url`", words]]);
     }
 }
 

@@ -31,6 +31,21 @@ impl House {
     }
 }
 
+/// Regression: a folder that this user cannot look into was called a folder without a store.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_looked_into_is_not_called_a_folder_without_a_store() {
+    let house = House::new();
+    std::os::unix::fs::symlink("data", house.path("data")).unwrap();
+    let store = ["--set", "store.url=embedded:data"];
+    for command in [&["dead", "list"][..], &["usage"], &["store", "status"]] {
+        let output = house.run(&[command, &store].concat()).exits(5);
+        assert!(output.err.contains("cannot be read") && !output.err.contains("no store"), "{}", output.err);
+    }
+    let output = house.run(&[&["doctor"][..], &store].concat());
+    assert!(output.out.contains("BAD") && output.out.contains("cannot be read"), "{}", output.out);
+}
+
 #[test]
 fn a_store_is_moved_and_closed_and_a_second_run_does_nothing() {
     let house = House::new();
