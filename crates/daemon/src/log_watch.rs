@@ -16,6 +16,9 @@ const STORE_FAILING: Duration = Duration::from_secs(5);
 /// How long a reason stays in the log before another one may follow, because two may alternate.
 const WHY_SPAN: Duration = Duration::from_secs(5);
 
+/// How long after a line about callbacks without an order the next one may follow.
+const WITHOUT_ORDER_SPAN: Duration = Duration::from_secs(60);
+
 /// How many logged orders are remembered.
 const LOGGED_MAX: usize = 256;
 
@@ -24,6 +27,7 @@ struct Known {
     is_paused: bool,
     store: KnownStore,
     failure: Option<ProviderFailure>,
+    without_order: WithoutOrder,
     /// The orders that were logged lately, with the length of their timelines, the latest first.
     logged: VecDeque<(Key, usize)>,
 }
@@ -35,6 +39,26 @@ struct ProviderFailure {
     logged: Instant,
     last: Instant,
     has_worked_since: bool,
+}
+
+/// How many callbacks without an order were logged, and when.
+#[derive(Default)]
+struct WithoutOrder {
+    logged: u64,
+    at: Option<Instant>,
+}
+
+impl WithoutOrder {
+    /// How many have come since the last line, if a line is due.
+    fn news(&mut self, kept: u64, now: Instant) -> Option<u64> {
+        let is_due = self.at.is_none_or(|at| now.duration_since(at) >= WITHOUT_ORDER_SPAN);
+        let new = kept.saturating_sub(self.logged);
+        if new == 0 || !is_due {
+            return None;
+        }
+        (self.logged, self.at) = (kept, Some(now));
+        Some(new)
+    }
 }
 
 /// What was last logged about the store, and when.
@@ -100,6 +124,13 @@ impl Known {
             _ => {}
         }
         self.is_paused = paused.is_some();
+        if let Some(callbacks) = self.without_order.news(engine.kept_without_order(), Instant::now()) {
+            tracing::warn!(
+                callbacks,
+                "genuine callbacks came for orders that the store does not have; they are kept, and answer the orders when they are \
+                 placed again. Unless these orders were dropped, the store has lost them: was a backup restored?"
+            );
+        }
         let failure = engine
             .store_was_away(STORE_FAILING)
             .then(|| engine.store_error().unwrap_or_else(|| "it did not say why".into()));
@@ -207,6 +238,17 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn callbacks_without_an_order_are_logged_at_once_and_then_once_a_minute() {
+        let (mut known, start) = (WithoutOrder::default(), Instant::now());
+        let mut news = |kept: u64, after: u64| known.news(kept, start + Duration::from_secs(after));
+        assert_eq!(news(0, 0), None);
+        assert_eq!(news(2, 1), Some(2));
+        assert_eq!(news(5, 30), None);
+        assert_eq!(news(5, 61), Some(3));
+        assert_eq!(news(5, 200), None);
+    }
 
     #[test]
     fn why_the_store_is_away_is_logged_once_and_again_when_it_changes_but_not_in_a_flood() {

@@ -250,6 +250,7 @@ impl Engine {
             Ok(CallbackOutcome::Forgotten) if self.may_come_back(&arrival) => {
                 self.world.spill.keep(&arrival)?;
                 self.note_spilled(&arrival.key);
+                self.kept_without_order.fetch_add(1, Ordering::Relaxed);
                 self.look_again_soon(&arrival);
                 Ok(CallbackOutcome::Spilled)
             }

@@ -119,6 +119,7 @@ pub struct Engine {
     uncounted: Mutex<BTreeMap<UsageRow, Counters>>,
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
     forged: AtomicU64,
+    kept_without_order: AtomicU64,
     node_counters: NodeCounters,
     /// When an operator last released the account, in milliseconds; zero if never.
     released_at: AtomicU64,
@@ -193,6 +194,7 @@ impl Engine {
             uncounted: Mutex::default(),
             ignored: Default::default(),
             forged: AtomicU64::new(0),
+            kept_without_order: AtomicU64::new(0),
             node_counters: NodeCounters::default(),
             store_error: Mutex::default(),
             released_at: AtomicU64::new(0),
@@ -222,6 +224,13 @@ impl Engine {
     #[must_use]
     pub fn ignored(&self) -> [(WhyIgnored, u64); WhyIgnored::ALL.len()] {
         std::array::from_fn(|n| (WhyIgnored::ALL[n], self.ignored[n].load(Ordering::Relaxed)))
+    }
+
+    /// How many genuine callbacks are or were kept because the store did not have their order: a sign of a store that
+    /// has lost orders, unless an operator has dropped them.
+    #[must_use]
+    pub fn kept_without_order(&self) -> u64 {
+        self.kept_without_order.load(Ordering::Relaxed)
     }
 
     /// How many callbacks had an invalid MAC.

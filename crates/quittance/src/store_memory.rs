@@ -346,13 +346,19 @@ impl StoreMemory {
             "the store {what}; the orders that this node had in hand were put back, callbacks are kept and matched: look at \
              `quittance dead list --cause store_forgot`"
         );
+        let outcome = match result.count() {
+            0 => "this node had none of its orders in hand, so it is not known which are lost".to_owned(),
+            _ => format!(
+                "of the orders that this node had in hand, {} were put back, {} had been placed again, {} are lost, and {answered} \
+                 that have their answer were put back",
+                put_back.len(),
+                recalled.len(),
+                lost.len()
+            ),
+        };
         let words = format!(
-            "the store {what}; of the orders that this node had in hand, {} were put back, {} had been placed again, {} are \
-             lost, and {answered} that have their answer were put back: compare `quittance dead list --cause store_forgot` with \
-             the provider's list, find out what happened to the store, then mark this alert as seen",
-            put_back.len(),
-            recalled.len(),
-            lost.len()
+            "the store {what}; {outcome}: compare `quittance dead list --cause store_forgot` with the provider's list, find out what \
+             happened to the store, then mark this alert as seen"
         );
         self.note(engine, words);
     }

@@ -204,6 +204,11 @@ fn add_node(page: &mut Page, engine: &Engine) {
         ("unreadable", node_stats.unreadable, "Records that this node could not read."),
         ("panics", node_stats.panics, "Tasks of this node that ended in a panic; each is a bug."),
         ("forged_callbacks", engine.forged(), "Callbacks with an invalid signature."),
+        (
+            "callbacks_without_order",
+            engine.kept_without_order(),
+            "Genuine callbacks that are kept because the store does not have their order.",
+        ),
     ];
     for (name, count, help) in counts {
         page.counter(&format!("quittance_node_{name}_total"), help, count);
