@@ -13,6 +13,7 @@ use crate::classic::{Form, Part};
 use crate::json::task::{self, OrderParams, read_as};
 use crate::kinds::CONTROL;
 use quittance_hosts::roots;
+use quittance_lifecycle::terms::{KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX};
 use quittance_lifecycle::{BadRequest, Kind, Role, Value as Param};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub fn meaning(
     params: &MeantParams,
     kinds: &dyn Fn(&str) -> Option<Kind>,
 ) -> Result<Option<OrderParams>, BadRequest> {
+    // Before any name is compared with known ones: the cost of that grows with its length.
+    check_lengths(kind, params)?;
     let described = |name: &str| kinds(name).filter(|kind| kind.hosts.is_described);
     let mut meant = OrderParams { kind: kind.to_owned(), params: params.clone() };
     // An operator may describe a type that is several kinds, and it is still the one that its parameters say.
@@ -52,6 +55,17 @@ pub fn meaning(
     near::check_names(described(&meant.kind).as_ref(), &meant.params)?;
     near::check_values(&meant.params)?;
     Ok((meant.kind != kind || meant.params != *params).then_some(meant))
+}
+
+/// Whether the names are short enough for an order.
+fn check_lengths(kind: &str, params: &MeantParams) -> Result<(), BadRequest> {
+    if kind.len() > KIND_BYTES_MAX {
+        return Err(BadRequest::BadKindName { name: kind.to_owned() });
+    }
+    match params.keys().find(|name| name.len() > PARAM_NAME_BYTES_MAX) {
+        Some(name) => Err(BadRequest::BadParamName { name: name.clone() }),
+        None => Ok(()),
+    }
 }
 
 fn is_of_a_protocol(name: &str) -> bool {

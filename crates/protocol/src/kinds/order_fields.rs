@@ -1,6 +1,9 @@
 //! The options of an order that are for Quittance itself, and misspellings of their names. Every API uses these
 //! rules.
 
+/// The longest name that is compared with known ones.
+const NAME_BYTES_MAX: usize = 64;
+
 /// The fields that select the job of an order, its deadline, and how fresh and how shared its answer can be.
 pub const ORDER_FIELDS: [&str; 6] =
     ["deadline_s", "idempotency_key", "min_life_s", "no_stock", "nocache", "reuse"];
@@ -32,7 +35,8 @@ pub fn order_field(name: &str) -> Option<&'static str> {
 /// it could buy a job again that the client believes to be safe.
 #[must_use]
 pub fn order_field_meant(name: &str) -> Option<&'static str> {
-    if order_field(name).is_some() {
+    // The cost of the comparison grows with the length, and no slip makes a name this long.
+    if name.len() > NAME_BYTES_MAX || order_field(name).is_some() {
         return None;
     }
     let squeezed = |name: &str| squeezed(name, |byte| !byte.is_ascii_alphanumeric());
