@@ -5,7 +5,7 @@ import { ask } from './ask.js';
 import { confirmed } from './dialog.js';
 import { el, facts, speak } from './dom.js';
 import { atLeast, count, isForeign, millis, moment, money, notKnown, priced, words } from './figures.js';
-import { CAUSES, REPLAYS } from './standing.js';
+import { CAUSES, REPLAYS } from './status.js';
 
 const VERBS = { replay: 'Replay', drop: 'Drop' };
 const DONE = { replay: 'replayed', drop: 'dropped' };

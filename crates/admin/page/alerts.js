@@ -6,7 +6,7 @@ import { errorBox, unloaded } from './dialog.js';
 import { button, el, fill, place, speak } from './dom.js';
 import { ago, millis, words } from './figures.js';
 import * as live from './live.js';
-import { ofAlert } from './standing.js';
+import { ofAlert } from './status.js';
 
 const named = (alert) => JSON.stringify([alert.rule, alert.subject]);
 

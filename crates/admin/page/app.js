@@ -7,7 +7,7 @@ import { usage } from './usage.js';
 import * as bulks from './bulks.js';
 import { el, fill, say, speak } from './dom.js';
 import { ago, count } from './figures.js';
-import { letters } from './letters.js';
+import { letters } from './dead_letters.js';
 import * as live from './live.js';
 import { login } from './login.js';
 import { order } from './order.js';

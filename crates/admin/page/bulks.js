@@ -5,7 +5,7 @@ import { ask, withQuery } from './ask.js';
 import { filterWords } from './actions.js';
 import { button, el, place, speak } from './dom.js';
 import { count } from './figures.js';
-import { sign } from './standing.js';
+import { sign } from './status.js';
 
 /** How often the outcomes are read. If that takes long, because there are many records, it is done less often. */
 const LOOK_MS = 3000;

@@ -5,7 +5,7 @@ import { one } from './actions.js';
 import { errorBox, unloaded } from './dialog.js';
 import { button, el, facts, fill, place, say, scrolled, speak, table } from './dom.js';
 import { ago, at, atLeast, count, millis, money, notKnown, priced, span, words } from './figures.js';
-import { CAUSES, ofOrder, orderLink } from './standing.js';
+import { CAUSES, ofOrder, orderLink } from './status.js';
 
 const NOTE_BYTES_MAX = 1000;
 const EVERY = 3;
@@ -20,14 +20,14 @@ const EVENT_STYLES = {
 const SPELT = { n: '\n', r: '', t: ' ', '\\': '\\', "'": "'", '"': '"' };
 const asWritten = (what) => what.replace(/\\([nrt\\'"])/g, (_, c) => SPELT[c]);
 
-function timeline(story) {
-  const first = story.timeline[0]?.at_ms;
-  const items = story.timeline.map((entry, n) => el('li', { class: EVENT_STYLES[entry.name] ?? 'plain' },
+function timeline(shownOrder) {
+  const first = shownOrder.timeline[0]?.at_ms;
+  const items = shownOrder.timeline.map((entry, n) => el('li', { class: EVENT_STYLES[entry.name] ?? 'plain' },
     el('div', { class: 'when' }, at(entry.at_ms), el('span', { class: 'soft' }, n ? `+${span(entry.at_ms - first)}` : 'begins')),
     el('div', { class: 'what' }, entry.name === 'noted' ? el('p', { class: 'lines' }, asWritten(entry.what)) : el('p', {}, entry.what),
       entry.fault && !entry.what.includes(entry.fault.code) ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
       entry.fault?.reply ? el('details', {}, el('summary', {}, 'The provider’s reply'), el('pre', {}, entry.fault.reply)) : null)));
-  if (story.left_out) items.splice(story.left_out_after, 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(story.left_out)} entries were left out here`)));
+  if (shownOrder.left_out) items.splice(shownOrder.left_out_after, 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(shownOrder.left_out)} entries were left out here`)));
   return el('ol', { class: 'timeline' }, items);
 }
 
@@ -44,10 +44,10 @@ function costOf(attempt, currency) {
   return priced(isOpen ? 0 : attempt.cost_micros, 0, { isShort: true, write: (micros) => money(micros, currency) });
 }
 
-function spentOf(story) {
-  const write = (micros) => money(micros, story.currency);
-  if (!story.attempts.some(isInDoubt)) return priced(story.spent_micros, story.unpriced, { write });
-  return story.spent_micros ? atLeast(write(story.spent_micros)) : notKnown();
+function spentOf(shownOrder) {
+  const write = (micros) => money(micros, shownOrder.currency);
+  if (!shownOrder.attempts.some(isInDoubt)) return priced(shownOrder.spent_micros, shownOrder.unpriced, { write });
+  return shownOrder.spent_micros ? atLeast(write(shownOrder.spent_micros)) : notKnown();
 }
 
 /** Longer addresses and values are cut until the user opens them. */
@@ -73,7 +73,7 @@ function params(all) {
   return scrolled('Parameters', table('Parameters', [{ name: 'Name', isRowHead: true }, { name: 'Value' }], names.map((name) => [el('code', {}, name), el('div', { class: 'raw' }, shortened(all[name]))])));
 }
 
-function noteForm(story, again) {
+function noteForm(shownOrder, again) {
   const room = el('p', { id: 'note-room', class: 'hint' });
   const text = el('textarea', { id: 'note', name: 'text', rows: '2', required: true, 'aria-describedby': 'note-room', on: { input: () => measure() } });
   const wrong = el('div', {});
@@ -88,7 +88,7 @@ function noteForm(story, again) {
     event.preventDefault();
     fill(wrong);
     try {
-      await ask(`/v1/admin/orders/${encodeURIComponent(story.key)}/note`, { method: 'POST', body: { text: text.value } });
+      await ask(`/v1/admin/orders/${encodeURIComponent(shownOrder.key)}/note`, { method: 'POST', body: { text: text.value } });
       text.value = '';
       measure();
       speak('The note is in the timeline.');
@@ -99,13 +99,13 @@ function noteForm(story, again) {
   } } }, el('label', { for: 'note' }, 'Note for the next reader'), text, room, wrong, el('button', { type: 'submit' }, 'Add the note'));
 }
 
-function deadLetterOf(story, again) {
-  const { dead_letter: letter, on_replay: replay } = story;
+function deadLetterOf(shownOrder, again) {
+  const { dead_letter: letter, on_replay: replay } = shownOrder;
   if (!letter) return null;
-  const subject = { ...story, cause: letter.cause, on_replay: replay?.name, price_micros: replay?.price_micros };
+  const subject = { ...shownOrder, cause: letter.cause, on_replay: replay?.name, price_micros: replay?.price_micros };
   const act = (action, verb, given) => button(verb, () => one(action, subject, { words: replay?.words }).then((done) => done && again()), given);
-  return el('section', { class: 'letter', 'aria-labelledby': 'of-letter' },
-    el('h2', { id: 'of-letter' }, `Waits for a person: ${CAUSES[letter.cause] ?? words(letter.cause)}`),
+  return el('section', { class: 'dead-letter', 'aria-labelledby': 'of-dead-letter' },
+    el('h2', { id: 'of-dead-letter' }, `Waits for a person: ${CAUSES[letter.cause] ?? words(letter.cause)}`),
     el('p', {}, letter.why),
     el('p', {}, 'Since ', at(letter.since_ms), ', ', ago(letter.since_ms), '.'),
     replay ? el('p', {}, el('strong', {}, 'A replay '), replay.words, '.') : null,
@@ -125,38 +125,38 @@ export function order({ rest }) {
   const key = rest[0] ?? '';
   const leaving = new AbortController();
   const body = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Looking…'));
-  const spots = Object.fromEntries(['standing', 'letter', 'story', 'attempts', 'params'].map((name) => [name, el('div')]));
+  const spots = Object.fromEntries(['status', 'deadLetter', 'timeline', 'attempts', 'params'].map((name) => [name, el('div')]));
   const places = Object.fromEntries(Object.entries(spots).map(([name, node]) => [name, place(node)]));
   const title = el('h1', {}, 'Order');
-  let story = null;
+  let shownOrder = null;
   let isAsking = false;
 
   function show() {
-    fill(title, story.kind, ' ', el('span', { class: 'soft', title: story.site }, story.site));
-    places.standing([story.status, story.phase, story.attempts, story.spent_micros, story.deadline_at, story.error, story.life], () => facts([
-      ['Stands', ofOrder(story)],
-      ['Id', el('code', {}, story.id)],
-      ['Tenant', story.tenant],
-      ['Provider', story.provider || '–'],
-      ['Placed', at(millis(story.created_at))],
-      ['Deadline', at(millis(story.deadline_at))],
-      ['Attempts', count(story.attempts.length ?? story.attempts)],
-      story.life > 1 && ['Life', count(story.life)],
-      story.possible_doubles > 0 && ['Possible doubles', count(story.possible_doubles)],
-      ['Spent', spentOf(story)],
-      story.page && ['Page', shortened(story.page), 'whole'],
-      story.error && ['Why', story.error.message, 'whole'],
+    fill(title, shownOrder.kind, ' ', el('span', { class: 'soft', title: shownOrder.site }, shownOrder.site));
+    places.status([shownOrder.status, shownOrder.phase, shownOrder.attempts, shownOrder.spent_micros, shownOrder.deadline_at, shownOrder.error, shownOrder.life], () => facts([
+      ['Status', ofOrder(shownOrder)],
+      ['Id', el('code', {}, shownOrder.id)],
+      ['Tenant', shownOrder.tenant],
+      ['Provider', shownOrder.provider || '–'],
+      ['Placed', at(millis(shownOrder.created_at))],
+      ['Deadline', at(millis(shownOrder.deadline_at))],
+      ['Attempts', count(shownOrder.attempts.length ?? shownOrder.attempts)],
+      shownOrder.life > 1 && ['Life', count(shownOrder.life)],
+      shownOrder.possible_doubles > 0 && ['Possible doubles', count(shownOrder.possible_doubles)],
+      ['Spent', spentOf(shownOrder)],
+      shownOrder.page && ['Page', shortened(shownOrder.page), 'whole'],
+      shownOrder.error && ['Why', shownOrder.error.message, 'whole'],
     ]));
-    places.letter([story.dead_letter, story.on_replay], () => deadLetterOf(story, load));
-    places.story([story.timeline, story.left_out], () => timeline(story));
-    places.attempts(story.attempts, (list) => attempts(list, story.currency));
-    places.params(story.params, params);
+    places.deadLetter([shownOrder.dead_letter, shownOrder.on_replay], () => deadLetterOf(shownOrder, load));
+    places.timeline([shownOrder.timeline, shownOrder.left_out], () => timeline(shownOrder));
+    places.attempts(shownOrder.attempts, (list) => attempts(list, shownOrder.currency));
+    places.params(shownOrder.params, params);
   }
 
   function frame() {
-    fill(body, spots.standing, spots.letter,
+    fill(body, spots.status, spots.deadLetter,
       el('div', { class: 'two' },
-        el('section', { 'aria-labelledby': 'of-story' }, el('h2', { id: 'of-story' }, 'Timeline'), spots.story, noteForm(story, load)),
+        el('section', { 'aria-labelledby': 'of-timeline' }, el('h2', { id: 'of-timeline' }, 'Timeline'), spots.timeline, noteForm(shownOrder, load)),
         el('div', {}, el('section', { 'aria-labelledby': 'of-attempts' }, el('h2', { id: 'of-attempts' }, 'Attempts'), spots.attempts),
           el('section', { 'aria-labelledby': 'of-params' }, el('h2', { id: 'of-params' }, 'Parameters'), spots.params))));
   }
@@ -165,13 +165,13 @@ export function order({ rest }) {
     if (isAsking) return;
     isAsking = true;
     try {
-      const isNew = story === null;
-      story = await ask(`/v1/admin/orders/${encodeURIComponent(key)}`, { signal: leaving.signal });
+      const isNew = shownOrder === null;
+      shownOrder = await ask(`/v1/admin/orders/${encodeURIComponent(key)}`, { signal: leaving.signal });
       if (isNew) frame();
       show();
     } catch (error) {
       const drop = () => one('drop', { key, cause: 'unreadable' }).then((done) => done && load());
-      if (!leaving.signal.aborted && !story) {
+      if (!leaving.signal.aborted && !shownOrder) {
         fill(body, unloaded(error), error.code === 'unreadable' ? el('div', { class: 'acts' }, button('Drop…', drop, { class: 'quiet' })) : null, el('p', {}, el('a', { href: '#/search' }, 'Search')));
       }
     }
@@ -188,7 +188,7 @@ export function order({ rest }) {
   let seen = 0;
   const update = () => {
     seen += 1;
-    if (story?.status === 'pending' || (story?.dead_letter && seen % EVERY === 0)) load();
+    if (shownOrder?.status === 'pending' || (shownOrder?.dead_letter && seen % EVERY === 0)) load();
   };
   return { title: 'Order', node, update, load, close: () => leaving.abort() };
 }

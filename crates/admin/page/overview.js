@@ -5,7 +5,7 @@ import { button, el, facts, fill, place, say, scrolled, table } from './dom.js';
 import { PRICE_NOT_KNOWN, ago, count, countShort, moneyShort, priced, rate, share, span, zone } from './figures.js';
 import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
-import { ofAlert, ofProvider, sign } from './standing.js';
+import { ofAlert, ofProvider, sign } from './status.js';
 
 const PHASES = [['Queued', 'm4'], ['Held', 'm3'], ['Submitting', 'm5'], ['Solving', 'm1'], ['In doubt', 'm2']];
 const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];

@@ -5,7 +5,7 @@ import { unloaded } from './dialog.js';
 import { el, facts, place } from './dom.js';
 import { ago, count, millis, money, rate, share, span } from './figures.js';
 import { gauge } from './plot.js';
-import { sign } from './standing.js';
+import { sign } from './status.js';
 
 /** How many snapshots pass between two updates: a pool changes by a few answers a minute. */
 const EVERY = 5;

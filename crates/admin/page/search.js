@@ -4,10 +4,10 @@ import { ask, withQuery } from './ask.js';
 import { unloaded } from './dialog.js';
 import { clipped, el, fill, scrolled, speak, table } from './dom.js';
 import { at, count, millis } from './figures.js';
-import { ofOrder, orderLink } from './standing.js';
+import { ofOrder, orderLink } from './status.js';
 
 const PAGE = 50;
-const HEADS = [{ name: 'Order', isRowHead: true }, { name: 'Stands' }, { name: 'Kind' }, { name: 'Site' }, { name: 'Tenant' }, { name: 'Provider' }, { name: 'Attempts', number: true }, { name: 'Placed' }];
+const HEADS = [{ name: 'Order', isRowHead: true }, { name: 'Status' }, { name: 'Kind' }, { name: 'Site' }, { name: 'Tenant' }, { name: 'Provider' }, { name: 'Attempts', number: true }, { name: 'Placed' }];
 
 export function search({ query }) {
   const wanted = query.get('q') ?? '';

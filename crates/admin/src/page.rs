@@ -47,7 +47,7 @@ const FILES: [(&str, &str, &str); 26] = files! {
     "dialog.js" SCRIPT;
     "dom.js" SCRIPT;
     "figures.js" SCRIPT;
-    "letters.js" SCRIPT;
+    "dead_letters.js" SCRIPT;
     "live.js" SCRIPT;
     "login.js" SCRIPT;
     "order.js" SCRIPT;
@@ -57,7 +57,7 @@ const FILES: [(&str, &str, &str); 26] = files! {
     "search.js" SCRIPT;
     "settings.js" SCRIPT;
     "share.js" SCRIPT;
-    "standing.js" SCRIPT;
+    "status.js" SCRIPT;
 };
 
 /// The digest of each file: a browser asks each time, and downloads only changed files.
@@ -241,7 +241,7 @@ mod tests {
         for (event, _) in keys(between("order.js", "const EVENT_STYLES = {", "};")) {
             assert!(events.contains(&format!("=> (\"{}\", ", event.trim())), "{event}");
         }
-        for (cause, _) in keys(between("standing.js", "export const CAUSES = {", "};")) {
+        for (cause, _) in keys(between("status.js", "export const CAUSES = {", "};")) {
             assert!(quittance_lifecycle::DeadLetterCause::named(cause.trim()).is_some(), "{cause}");
         }
         let phases = serde_json::to_value(quittance_telemetry::OpenPhases::default()).unwrap();

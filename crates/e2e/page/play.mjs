@@ -57,7 +57,7 @@ async function open({ width = 1280, height = 860, theme = 'light' } = {}) {
   return page;
 }
 
-/** Through the door with the key, to the overview with live figures. */
+/** Logs in with the key, and waits for the overview with live figures. */
 async function enter(page) {
   await page.goto(`${base}/page/`);
   await page.getByLabel('The operator’s key').fill(key);

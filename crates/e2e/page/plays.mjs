@@ -159,7 +159,7 @@ export async function bulk({ open, enter }) {
   for (const n of [0, 1]) await rows(page).nth(n).getByRole('checkbox').check();
   await page.getByRole('button', { name: 'Drop 2 picked…' }).click();
   await confirm(page, 'Drop', ['Dead letters', 'cannot be undone']);
-  await page.waitForFunction(() => document.querySelectorAll('.letters tbody tr').length === 10);
+  await page.waitForFunction(() => document.querySelectorAll('.dead-letters tbody tr').length === 10);
   await page.getByLabel('Cause').selectOption('in_doubt');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
   await page.getByText('No dead letter matches.').waitFor();
@@ -306,7 +306,7 @@ export async function keys({ open, enter }) {
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Replay…' }).focus();
   await act();
-  await page.waitForFunction(() => !document.querySelector('.letter') && document.activeElement.matches('main h1'));
+  await page.waitForFunction(() => !document.querySelector('.dead-letter') && document.activeElement.matches('main h1'));
   await menu(page, 'Dead letters').focus();
   await page.keyboard.press('Enter');
   await rows(page).first().getByRole('button', { name: /^Drop/ }).focus();

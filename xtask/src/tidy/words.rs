@@ -6,7 +6,7 @@ use super::glossary::{BanScope, GLOSSARY, Glossary};
 use super::paths::documents;
 use crate::markdown::{MarkdownDocument, is_table_row, without_code};
 use crate::source::numbered;
-use crate::tree::Tree;
+use crate::tree::{File, Tree};
 
 /// The most characters in a line of prose. Rows of tables and code may be longer.
 const PROSE_LINE_MAX: usize = 140;
@@ -14,7 +14,10 @@ const PROSE_LINE_MAX: usize = 140;
 /// How a doc comment begins that depends on the one before it.
 const LEANING: &[&str] = &["The same", "And ", "Likewise", "Ditto", "As above"];
 
-/// Rust sources that may contain a replaced word, each with the reason. The path is a file or a folder.
+/// The ends of the names of sources: programs, and what operators read beside the documents.
+const SOURCES: &[&str] = &[".rs", ".sql", ".lua", ".js", ".mjs", ".html", ".yml", ".service", ".socket", "dashboard.json"];
+
+/// Sources that may contain a replaced word, each with the reason. The path is a file or a folder.
 const MAY_SAY: &[(&str, &str)] = &[
     ("xtask/src/tidy/", "the rules and their tests plant the words that they look for"),
     ("crates/record/src/tests/cases", "golden files hold these names, and never change"),
@@ -32,7 +35,9 @@ const MAY_SAY: &[(&str, &str)] = &[
 pub(super) fn sources_use_plain_words(tree: &Tree) -> Vec<TidyFinding> {
     let glossary = Glossary::of(tree);
     let mut findings = Vec::new();
-    for file in tree.rust().filter(|file| !MAY_SAY.iter().any(|(path, _)| file.path.starts_with(path))) {
+    let is_source = |file: &&File| SOURCES.iter().any(|suffix| file.path.ends_with(suffix));
+    let may_say = |file: &&File| MAY_SAY.iter().any(|(path, _)| file.path.starts_with(path));
+    for file in tree.files.iter().filter(is_source).filter(|file| !may_say(file)) {
         for (number, line) in numbered(&file.text) {
             let words = words_of_source(line);
             let words: Vec<&str> = words.split_whitespace().collect();

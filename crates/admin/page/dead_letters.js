@@ -6,7 +6,7 @@ import { FILTERS, all, one, several, spentOn } from './actions.js';
 import { unloaded } from './dialog.js';
 import { button, clipped, el, fill, refill, scrolled, table } from './dom.js';
 import { ago, at, count, now } from './figures.js';
-import { CAUSES, REPLAYS, orderLink } from './standing.js';
+import { CAUSES, REPLAYS, orderLink } from './status.js';
 
 const PAGE = 50;
 /** For this long after an action, changes count as the user's own, and the list follows them. */
@@ -143,7 +143,7 @@ export function letters({ query }) {
     // A page may be empty although more pages follow: each request reads a limited number of records.
     const nothing = next ? 'No match so far; there are more dead letters to search.' : Object.keys(filter).length || after ? 'No dead letter matches.' : 'No dead letters. Nothing waits for a person.';
     return [
-      orders.length ? scrolled('Dead letters', table('Dead letters', heads, orders.map((letter) => rowOf(letter, picked, changed)), { class: 'letters' })) : el('p', { class: 'empty' }, nothing),
+      orders.length ? scrolled('Dead letters', table('Dead letters', heads, orders.map((letter) => rowOf(letter, picked, changed)), { class: 'dead-letters' })) : el('p', { class: 'empty' }, nothing),
       el('nav', { class: 'pages', 'aria-label': 'Pages' }, after ? el('a', { href: hashOf(filter) }, 'First page') : null, next ? el('a', { href: hashOf({ ...filter, after: next }) }, orders.length ? 'Next page' : 'Look further') : null),
     ];
   }
