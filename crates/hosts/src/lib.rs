@@ -147,9 +147,9 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     let may_be_packed = reader == Reader::Anything;
     if may_be_packed {
         for bytes in decode::as_bytes(text) {
-            packed::unpacked(&bytes)?
-                .iter()
-                .for_each(|inside| texts.push_normalized(&encoding::text_of(inside)));
+            if let Some(inside) = packed::unpacked(&bytes)? {
+                texts.push_bytes(&inside);
+            }
         }
     }
     while let Some(text) = texts.next()? {
@@ -180,7 +180,7 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
                 continue;
             }
             Reader::Page => {
-                for decoded in base64_in(&text).iter().filter_map(|bytes| hidden_text(bytes)) {
+                for decoded in base64_in(&text).iter().flat_map(|bytes| hidden_texts(bytes)) {
                     if whole::is_one_address(decoded.trim()) {
                         host_search::addresses(&decoded, &mut hosts);
                     }
@@ -188,7 +188,7 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
                 continue;
             }
             Reader::Hidden => {
-                base64_in(&text).iter().filter_map(|bytes| hidden_text(bytes)).for_each(|hidden| {
+                base64_in(&text).iter().flat_map(|bytes| hidden_texts(bytes)).for_each(|hidden| {
                     texts.push_normalized(&hidden);
                 });
                 continue;
@@ -197,15 +197,16 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
         }
         for decoded in base64_in(&text) {
             if may_be_packed && let Some(inside) = packed::unpacked(&decoded)? {
-                texts.push_normalized(&encoding::text_of(&inside));
+                texts.push_bytes(&inside);
             }
-            let (is_text, decoded) = (is_text(&decoded), encoding::text_of(&decoded));
-            if is_text {
-                texts.push_normalized(&decoded);
-            } else {
+            let readings = decode::texts_of(&decoded);
+            if readings.is_empty() {
                 // Bytes of which a reader may make out an address, and nothing else.
-                decode::normalized(&decoded).iter().for_each(|text| host_search::addresses(text, &mut hosts));
+                decode::normalized(&encoding::text_of(&decoded))
+                    .iter()
+                    .for_each(|text| host_search::addresses(text, &mut hosts));
             }
+            readings.iter().for_each(|reading| texts.push_normalized(reading));
         }
     }
     if may_be_packed && texts.holds_gzip() {
@@ -218,21 +219,21 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
 fn hidden_in_prose(text: &str, hosts: &mut Hosts) -> Result<(), Unclear> {
     let is_json = is_structured(text, Reader::Prose);
     for decoded in base64_in(&decode::without_jwts(text)) {
-        let Some(hidden) = hidden_text(&decoded) else { continue };
-        hosts.extend(collect(&hidden, Reader::Hidden)?);
-        if is_json && !hidden.trim().contains(char::is_whitespace) {
-            host_search::words(hidden.trim(), hosts);
+        for hidden in hidden_texts(&decoded) {
+            hosts.extend(collect(&hidden, Reader::Hidden)?);
+            if is_json && !hidden.trim().contains(char::is_whitespace) {
+                decode::normalized(hidden.trim()).iter().for_each(|text| host_search::words(text, hosts));
+            }
         }
     }
     Ok(())
 }
 
-/// The text in these bytes, plain or compressed; `None` if they are no text.
-fn hidden_text(bytes: &[u8]) -> Option<String> {
+/// The texts that these bytes can be, plain or compressed; none if they are no text.
+fn hidden_texts(bytes: &[u8]) -> Vec<String> {
     // Random bytes can begin as compressed data begins.
     let inside = packed::unpacked(bytes).ok().flatten();
-    let bytes = inside.as_deref().unwrap_or(bytes);
-    is_text(bytes).then(|| encoding::text_of(bytes))
+    decode::texts_of(inside.as_deref().unwrap_or(bytes))
 }
 
 /// Whether a text is written as a JSON object or list, or as what a tolerant reader takes for one. Prose may begin
