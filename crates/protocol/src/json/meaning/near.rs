@@ -196,6 +196,10 @@ pub(super) fn is_class_of_another(params: &BTreeMap<String, Param>) -> bool {
     kinds.chain(others).any(|known| core_of(&known) == core && !core.is_empty())
 }
 
+/// The type that has a `class` of its own, and its classes. They have the names of kinds, but mean the pictures of one.
+const PICTURE_TYPE: &str = "compleximagetask";
+const PICTURE_CLASSES: [&str; 4] = ["funcaptcha", "hcaptcha", "recaptcha", "recognition"];
+
 /// Fields whose value chooses the kind, and their values that no row of the table has.
 const TELLING: [(&str, &[&str]); 2] = [
     ("class", &["alibaba", "altcha", "Basilisk", "binance", "castle", "HUNT", "prosopo", "temu", "yidun"]),
@@ -203,18 +207,22 @@ const TELLING: [(&str, &[&str]); 2] = [
 ];
 
 /// Refuses a misspelt value of a field that chooses the kind.
-pub(super) fn check_values(params: &BTreeMap<String, Param>) -> Result<(), BadRequest> {
+pub(super) fn check_values(stated: &str, params: &BTreeMap<String, Param>) -> Result<(), BadRequest> {
     for (name, others) in TELLING {
         let Some(Param::Text(value)) = params.get(name) else { continue };
         let typed = squeezed(value);
-        let known: Vec<&str> = task::telling_values(name).chain(others.iter().copied()).collect();
+        let is_of_pictures = name == "class" && squeezed(stated) == PICTURE_TYPE;
+        let known: Vec<&str> = match is_of_pictures {
+            true => PICTURE_CLASSES.to_vec(),
+            false => task::telling_values(name).chain(others.iter().copied()).collect(),
+        };
         if known.iter().any(|known| squeezed(known) == typed) {
             continue;
         }
         let distance = |known: &&&str| strsim::osa_distance(&typed, &squeezed(known));
         let is_meant = |known: &&&str| distance(known) <= if squeezed(known).len() <= 5 { 1 } else { 2 };
         let nearest = known.iter().filter(is_meant).min_by_key(distance).map(|known| (*known).to_owned());
-        if let Some(meant) = nearest.or_else(|| kind(value)) {
+        if let Some(meant) = nearest.or_else(|| kind(value).filter(|_| !is_of_pictures)) {
             return Err(BadRequest::MisspeltValue { name: name.to_owned(), meant });
         }
     }
