@@ -17,6 +17,8 @@
 //! - [`anything`]: an unknown text. Bare names of hosts count everywhere.
 //! - [`document`]: a drawing. Addresses count, but not the names of its XML namespaces.
 //! - [`file()`]: a picture or a sound. It is searched only if it is a drawing, or an address in its place.
+//! - [`picture`]: a picture in a field that nothing is known about. Addresses count, but not the names of its XML
+//!   namespaces.
 //! - [`html`]: a page. Only what says which page it is, or leads to another, counts.
 //!
 //! A text that is written as a JSON object or list is read as [`anything`] in every case, because providers may read
@@ -39,7 +41,7 @@ mod whole;
 
 pub use decode::is_text;
 use decode::{Texts, base64_in};
-pub use file_data::file;
+pub use file_data::{file, is_picture, picture, without_pictures};
 pub use html::html;
 pub use param_name::roots;
 use std::collections::BTreeSet;

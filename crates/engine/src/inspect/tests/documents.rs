@@ -348,3 +348,74 @@ fn an_address_in_place_of_a_picture_is_one_whatever_host_it_names() {
     let picture = [head, packet.as_bytes(), &b" ".repeat(2000), b"\xff\xda\x00\x80"].concat();
     assert_eq!(checked("image", "body", &picture), Ok(()));
 }
+
+/// A picture as a program for pictures writes it, with the names of XML namespaces in it.
+fn picture_with_names(more: &str) -> Vec<u8> {
+    let names = "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\" x:xmptk=\"paint.net 4.0.21\"><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><rdf:Description xmlns:xmp=\"http://ns.adobe.com/xap/1.0/\" xmlns:Iptc4xmpCore=\"http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/\"/></rdf:RDF></x:xmpmeta>";
+    let head: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x64\0\0\0\x3c\x08\x02\0\0\0";
+    let pixels: Vec<u8> = (0..3000_u32).map(|n| ((n * 7919) >> 3).to_le_bytes()[0] | 0x80).collect();
+    [head, b"iTXtXML:com.adobe.xmp\0", names.as_bytes(), more.as_bytes(), b"\xfeIDAT", &pixels].concat()
+}
+
+/// Trap: `image` accepted such a picture, and a kind without a description refused it for `ns.adobe.com`.
+#[test]
+fn a_picture_may_name_namespaces_in_a_kind_without_a_description() {
+    let picture = picture_with_names("");
+    let text = base64(&picture);
+    for kind in ["VisionEngine", "ReCaptchaV2Classification", "brandnew"] {
+        for value in [
+            picture.clone(),
+            text.clone().into_bytes(),
+            format!("data:image/png;base64,{text}").into_bytes(),
+            format!("[\"{text}\",\"{text}\"]").into_bytes(),
+        ] {
+            assert_eq!(checked(kind, "image", &value), Ok(()), "{kind}");
+        }
+        // An address that is no name of a namespace counts, and so does what stands beside the picture.
+        for hidden in
+            [" https://evil.net/ ", " https://ns.adobe.com.evil.net/", "<image href='https://evil.net/'/>"]
+        {
+            let picture = picture_with_names(hidden);
+            let text = base64(&picture);
+            for value in [picture, text.clone().into_bytes(), format!("[\"{text}\"]").into_bytes()] {
+                assert!(checked(kind, "image", &value).is_err(), "{kind} {hidden}");
+            }
+        }
+        for value in [
+            format!("[\"{text}\",\"evil.net\"]"),
+            format!("{{\"evil.net\":\"{text}\"}}"),
+            format!("{text} evil.net"),
+            format!("data:image/png,evil.net;base64,{text}"),
+            base64("http://ns.adobe.com/xap/1.0/ xmlns"),
+            base64(b"\x89PNG evil.net"),
+        ] {
+            assert!(checked(kind, "image", value.as_bytes()).is_err(), "{kind} {}", &value[..20]);
+        }
+    }
+    // Of a kind with a description it is known which field is a picture.
+    assert!(checked("turnstile", "extra", text.as_bytes()).is_err());
+}
+
+/// The page that the widget of reCAPTCHA loads, shortened.
+const ANCHOR: &str = r#"<!DOCTYPE HTML><html dir="ltr" lang="en"><head><meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
+<title>reCAPTCHA</title><style type="text/css">@font-face { src: url(//fonts.gstatic.com/s/roboto/v18/KFOmCnqEu92Fr1Mu4mxK.woff2) format('woff2'); }</style>
+<link rel="stylesheet" type="text/css" href="https://www.gstatic.com/recaptcha/releases/a/styles__ltr.css">
+<script nonce="a" type="text/javascript">window['__recaptcha_api'] = 'https://www.google.com/recaptcha/api2/';</script>
+<script type="text/javascript" src="https://www.gstatic.com/recaptcha/releases/a/recaptcha__en.js" nonce="a"></script></head>
+<body><input type="hidden" id="recaptcha-token" value="03AGdBq"><script type="text/javascript" nonce="a">
+recaptcha.anchor.Main.init("["ainput",["bgdata","Ly93d3cuZ29vZ2xlLmNvbS9qcy9iZy94LmpzCg\u003d"]]");</script></body></html>"#;
+
+#[test]
+fn the_page_that_a_widget_loads_is_taken_as_html_and_leads_nowhere_else() {
+    for kind in ["recaptcha_v2", "recaptcha_v3"] {
+        for value in [ANCHOR.to_owned(), base64(ANCHOR)] {
+            assert_eq!(checked(kind, "anchor", value.as_bytes()), Ok(()), "{kind}");
+        }
+        for hidden in ["<base href=https://evil.net/>", "<script>location='https://evil.net/'</script>"] {
+            let page = ANCHOR.replace("<title>", &format!("{hidden}<title>"));
+            for value in [page.clone(), base64(page)] {
+                assert!(checked(kind, "anchor", value.as_bytes()).is_err(), "{kind} {hidden}");
+            }
+        }
+    }
+}
