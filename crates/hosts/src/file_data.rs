@@ -113,7 +113,8 @@ fn body_of(text: &str) -> Option<Vec<u8>> {
     if body.bytes().all(is_base64_byte) { from_base64(body) } else { None }
 }
 
-fn is_document(text: &str) -> bool {
+/// Whether a text begins as a document does.
+pub(crate) fn is_document(text: &str) -> bool {
     text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}').starts_with('<')
 }
 

@@ -118,13 +118,27 @@ pub fn anything(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Anything)
 }
 
+/// How often one document can hold another in a `data:` URL.
+const DOCUMENTS_MAX: usize = 3;
+
 /// Every host of an address in an XML document, without its namespaces. A namespace looks like an address, but
-/// nothing is fetched from it.
+/// nothing is fetched from it. Documents in `data:` URLs count too.
 pub fn document(text: &str) -> Result<Hosts, Unclear> {
+    document_in(text, DOCUMENTS_MAX)
+}
+
+fn document_in(text: &str, layers: usize) -> Result<Hosts, Unclear> {
     let text = entities::expanded(text)?;
     let text = whole::without_namespaces(&text);
-    let styles = escapes::style_escapes(&text).map(|text| page_addresses(&text)).transpose()?;
-    Ok(&page_addresses(&text)? | &styles.unwrap_or_default())
+    let styles = escapes::style_escapes(&text);
+    let mut hosts = Hosts::new();
+    for text in [text].into_iter().chain(styles) {
+        hosts.extend(page_addresses(&text)?);
+        for inside in html::contents(&text)? {
+            hosts.extend(document_in(&inside, layers.checked_sub(1).ok_or(Unclear::TooDeep)?)?);
+        }
+    }
+    Ok(hosts)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

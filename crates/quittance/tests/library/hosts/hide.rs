@@ -205,6 +205,9 @@ const LEADING: &[HideWrite] = &[
     |host| format!("<script>var a='https:\\/\\/{host}\\/';location.replace(a)</script>"),
     |host| format!("<body onload=\"window.open('https://{host}/')\">"),
     |host| format!("<button formaction=https://{host}/>"),
+    |host| format!("<script>var a=document.createElement('a');a.href='https://{host}/';a.click()</script>"),
+    |host| format!("<script>document.forms[0].action='https://{host}/';document.forms[0].submit()</script>"),
+    |host| format!("<script>var b=document.createElement('base');b.href='https://{host}/'</script>"),
 ];
 
 /// A page of HTML in which nothing leads elsewhere.
@@ -229,8 +232,15 @@ pub(crate) fn in_a_drawing(dice: &mut HostsDice) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"40\"><text>\u{e9}</text><image href=\"https://{host}/a.png\"/></svg>"
     );
     let latin = || drawing.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect::<Vec<u8>>();
-    base64(&match dice.below(6) {
+    base64(&match dice.below(7) {
         0 => drawing.into_bytes(),
+        6 => {
+            let inside = base64(drawing.as_bytes());
+            format!(
+                "<svg><image href=\"data:image/svg+xml;base64,{inside}\"/><text>abcdefghijklmnop</text></svg>"
+            )
+            .into_bytes()
+        }
         1 => wide(&drawing, false),
         2 => wide(&drawing, true),
         3 => wide(&drawing, true)[2..].to_vec(),
