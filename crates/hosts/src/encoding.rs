@@ -53,12 +53,9 @@ pub(crate) fn wide_text(bytes: &[u8]) -> Option<String> {
 
 /// The texts that the bytes are in UTF-16 and UTF-32 without a mark, if all of them are characters.
 pub(crate) fn unmarked_wide_texts(bytes: &[u8]) -> impl Iterator<Item = String> + use<'_> {
-    let all =
-        [(2, [true, false]), (4, [true, false])].into_iter().filter(|(size, _)| bytes.len() % size == 0);
-    let all = all.flat_map(|(size, orders)| {
-        orders.map(|big| if size == 2 { Wide::Two { big } } else { Wide::Four { big } })
-    });
-    all.map(|wide| wide.read(bytes)).filter(|text| !text.contains('\u{fffd}'))
+    let all = [true, false].into_iter().flat_map(|big| [(2, Wide::Two { big }), (4, Wide::Four { big })]);
+    let fitting = all.filter(|(size, _)| bytes.len().is_multiple_of(*size));
+    fitting.map(|(_, wide)| wide.read(bytes)).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
 }
 
 /// The text that the bytes are, or what a tolerant reader makes of them.
