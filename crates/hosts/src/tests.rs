@@ -616,6 +616,8 @@ fn a_short_host_in_base64_is_found_beside_foreign_characters_and_in_wide_text() 
         "evil.net\u{1}\u{2}\u{3}\u{4}".into(),
         b"evil.net\xff".to_vec(),
         b"\x93evil.net\x94".to_vec(),
+        [b"\x93", "evil\u{3002}net".as_bytes(), b"\x94"].concat(),
+        b"\xff\xff\xff\xff\xffevil.net\xff\xff\xff\xff\xff".to_vec(),
         unmarked("\u{feff}evil.net"),
         unmarked("\u{feff}\u{ff45}\u{ff56}\u{ff49}\u{ff4c}\u{ff0e}net"),
         unmarked("\u{ff45}\u{ff56}\u{ff49}\u{ff4c}.net"),

@@ -276,7 +276,7 @@ const IN_JSON: &[HideWrite] = &[
 
 /// A host without a scheme in a field that expects something else: beside a character of addresses, or in JSON.
 pub(crate) fn beside_a_sign(dice: &mut HostsDice) -> String {
-    let text = match dice.below(BESIDE_A_SIGN.len() as u64 + 1) {
+    let text = match dice.below(BESIDE_A_SIGN.len() + 1) {
         0 => short_in_base64(dice),
         _ => dice.one_of(BESIDE_A_SIGN)(&host(dice)),
     };
