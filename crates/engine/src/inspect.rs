@@ -7,8 +7,8 @@ mod tests;
 
 use crate::targets::{HostPattern, NotAllowed, Targets};
 use quittance_hosts::{
-    Hosts, Unclear, addresses, anything, file, html, is_proxy, is_text, opaque, page, token, vendor_address,
-    word,
+    Hosts, Unclear, addresses, anything, file, html, is_picture, is_proxy, is_text, opaque, page, picture,
+    token, vendor_address, without_pictures, word,
 };
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Field, Kind, Role, Shape, Value};
@@ -89,12 +89,21 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
         Role::Token => token(text),
         Role::Html => html(text).map(without_namespaces),
         // A known field has a known name; any other name is as much the caller's as what it says.
-        Role::Unknown => anything(text).and_then(|hosts| Ok(&hosts | &anything(field.name)?)),
+        Role::Unknown => unknown(inspection, text).and_then(|hosts| Ok(&hosts | &anything(field.name)?)),
     };
     let hosts = hosts.map_err(|why| unclear(why, role, field))?;
     check_hosts(inspection, role, field.name, &hosts)?;
     let is_named = |host: &&String| role == Role::Page || !may_be_vendors(inspection, role, host);
     Ok(if matches!(role, Role::Page | Role::Unknown) { hosts.iter().filter(is_named).count() } else { 0 })
+}
+
+/// The hosts in a text that nothing is known about. In an undescribed kind it may hold pictures in base64.
+fn unknown(inspection: &Inspection<'_>, text: &str) -> Result<Hosts, Unclear> {
+    if inspection.kind.hosts.is_described {
+        return anything(text);
+    }
+    let (rest, pictures) = without_pictures(text);
+    pictures.iter().try_fold(anything(&rest)?, |hosts, bytes| Ok(&hosts | &picture(bytes)?))
 }
 
 /// The role of the field in an order of this kind. A page of HTML counts as a part of the page beside it. Without a
@@ -122,13 +131,18 @@ fn unclear(why: Unclear, role: Role, field: &TaskField<'_>) -> NotAllowed {
 /// lists which of its parameters are files. In an undescribed kind, any parameter may be a file unless a reader could
 /// take it for text.
 fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
-    let may_be_file = !inspection.kind.hosts.is_described && role == Role::Unknown && !is_text(field.value);
+    let is_picture = is_picture(field.value);
+    let may_be_text = is_text(field.value) && !is_picture;
+    let may_be_file = !inspection.kind.hosts.is_described && role == Role::Unknown && !may_be_text;
     if role != Role::File && !may_be_file {
         return Err(NotAllowed::NotText { field: field.name.to_owned() });
     }
     let mut hosts = file(field.value).map_err(|why| unclear(why, role, field))?;
     if role != Role::File {
-        let record = addresses(&String::from_utf8_lossy(field.value));
+        let record = match is_picture {
+            true => picture(field.value),
+            false => addresses(&String::from_utf8_lossy(field.value)),
+        };
         hosts.extend(record.map_err(|why| unclear(why, role, field))?);
     }
     check_hosts(inspection, role, field.name, &hosts).map(|()| 0)

@@ -108,7 +108,7 @@ pub enum NotAllowed {
         "the order has two names for one parameter, or a wrong name for a known one ({why}): correct the names and place it again"
     )]
     Unclear { why: String },
-    #[error("`{}` is, to some readers, another name of `{other}`, which has a meaning of its own: leave it out, or give it by that name", .field.escape_debug())]
+    #[error("{}", name_words(field, other))]
     Name { field: String, other: String },
     #[error("the order's tenant `{}` is not known here: add the tenant, or drop the order", .tenant.escape_debug())]
     Tenant { tenant: String },
@@ -118,6 +118,17 @@ pub enum NotAllowed {
         "the kind `{kind}` is not among the `kinds` of the order's tenant: add it there, or drop the order"
     )]
     Kind { kind: String },
+}
+
+/// Why a field cannot have this name.
+fn name_words(field: &str, other: &str) -> String {
+    if field == other {
+        return format!("`{field}` is a field of the request to the provider, not a parameter: leave it out");
+    }
+    format!(
+        "`{}` is, to some readers, another name of `{other}`, which has a meaning of its own: leave it out, or give it by that name",
+        field.escape_debug()
+    )
 }
 
 /// The part of an order that is not allowed.

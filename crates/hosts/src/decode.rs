@@ -1,12 +1,15 @@
 //! The forms that a text can take in some reader: trimmed, unescaped or decoded. Each result is searched like the
 //! text itself, within limits.
 
-use crate::Unclear;
+use crate::encoding::{text_of, unmarked_wide_texts, wide_text};
 use crate::escapes::{backslashes, entities, percent, percent_bytes};
+use crate::host_search::names;
 use crate::packed;
+use crate::{Hosts, Unclear};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use unicode_normalization::UnicodeNormalization;
 
@@ -17,8 +20,11 @@ const BYTES_MIN: usize = 64 * 1024;
 const BYTES_FOR_EACH: usize = 20;
 /// The shortest base64 that can hold a host: `a.co`.
 const BASE64_CHARS_MIN: usize = 6;
-/// Fewer bytes than this must all be text. More bytes count as text if most of them are.
-const MOSTLY_TEXT_BYTES_MIN: usize = 12;
+
+/// From this length on, random bytes are hardly ever text.
+const LONG_TEXT_BYTES: usize = 16;
+/// The shortest host: `a.co`.
+const HOST_CHARS_MIN: usize = 4;
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -61,6 +67,12 @@ impl Texts {
                 self.waiting.push_back(reading);
             }
         }
+    }
+
+    /// Adds every text that the bytes can be, or what a tolerant reader makes of them.
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
+        self.push_normalized(&text_of(bytes));
+        texts_of(bytes).iter().for_each(|text| self.push_normalized(text));
     }
 
     /// The next reading, or an error if there are too many.
@@ -120,14 +132,71 @@ const fn plain(c: char) -> char {
 /// Whether bytes are text, or text with a few foreign bytes in it. Some readers still see the address in such a text.
 #[must_use]
 pub fn is_text(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(bytes);
+    is_mostly_text(&String::from_utf8_lossy(bytes))
+}
+
+/// Whether at least three of four characters are text.
+fn is_mostly_text(text: &str) -> bool {
     let (mut letters, mut others) = (0_usize, 0_usize);
     for c in text.chars().filter(|c| *c != '\0') {
-        let is_base64_char =
-            c.is_alphanumeric() || c.is_ascii_graphic() || c.is_whitespace() || is_invisible(c);
-        *(if is_base64_char { &mut letters } else { &mut others }) += 1;
+        *(if is_text_char(c) { &mut letters } else { &mut others }) += 1;
     }
-    if letters + others < MOSTLY_TEXT_BYTES_MIN { others == 0 } else { letters >= others * 3 }
+    letters >= others * 3
+}
+
+/// Whether a character is one of texts, or looks like one of ASCII.
+fn is_text_char(c: char) -> bool {
+    let is_letter = c.is_alphanumeric() || c.is_ascii_graphic() || c.is_whitespace() || is_invisible(c);
+    let looks_plain = || std::iter::once(c).nfkc().all(|c| plain(c).is_ascii_graphic());
+    is_letter || (!c.is_ascii() && c != char::REPLACEMENT_CHARACTER && looks_plain())
+}
+
+/// Every text that some reader takes decoded bytes for: UTF-8 with a few foreign bytes, or UTF-16 or UTF-32. Random
+/// bytes are none of these.
+pub(crate) fn texts_of(bytes: &[u8]) -> Vec<String> {
+    if let Some(text) = wide_text(bytes) {
+        let is_one = !text.contains(char::REPLACEMENT_CHARACTER) || is_mostly_text(&text);
+        return is_one.then_some(text).into_iter().collect();
+    }
+    let plain = String::from_utf8_lossy(bytes);
+    let is_valid = matches!(plain, Cow::Borrowed(_));
+    // Readers trim what is foreign at either end.
+    let core = plain.trim_matches(|c| !is_text_char(c));
+    let is_one = match is_valid {
+        true => core.len() == plain.len() && is_printable(core) || can_hold_a_host(&plain),
+        false => core.len() >= HOST_CHARS_MIN && is_mostly_text(core) && can_hold_a_host(core),
+    };
+    let mut texts: Vec<String> = is_one.then(|| plain.into_owned()).into_iter().collect();
+    texts.extend(unmarked_wide_texts(bytes).filter(|text| has_sign(text)));
+    texts
+}
+
+fn is_printable(text: &str) -> bool {
+    text.chars().all(is_text_char)
+}
+
+/// Whether a text can name a host. Of short texts, this leaves out most that random letters decode to: there may be
+/// many, and the number of readings is limited.
+fn can_hold_a_host(text: &str) -> bool {
+    let is_escape = |c: char| matches!(c, '%' | '&' | '\\');
+    let is_long = |run: &str| run.len() >= BASE64_CHARS_MIN;
+    if text.len() >= LONG_TEXT_BYTES {
+        return has_sign(text) || text.split(|c: char| !c.is_ascii_alphanumeric()).any(is_long);
+    }
+    normalized(text).iter().any(|text| {
+        let mut hosts = Hosts::new();
+        names(text, &mut hosts);
+        !hosts.is_empty()
+            || text.contains(is_escape)
+            || text.split(|c: char| !c.is_ascii_alphanumeric()).any(is_long)
+    })
+}
+
+/// Whether a text has a sign that an address, or an escape of one, cannot do without. Most bytes are some letters of
+/// UTF-16, but few are signs.
+fn has_sign(text: &str) -> bool {
+    let is_sign = |c: char| matches!(c, '.' | '/' | '\\' | ':' | '%' | '&');
+    normalized(text).iter().any(|text| text.contains(is_sign))
 }
 
 /// Decodes everything in the text that can be base64. Some readers skip other characters, so the whole text, each

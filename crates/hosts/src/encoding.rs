@@ -23,26 +23,39 @@ fn wide(bytes: &[u8]) -> Option<(Wide, usize)> {
     }
 }
 
+impl Wide {
+    /// The text in this encoding. Invalid characters are replaced.
+    fn read(self, body: &[u8]) -> String {
+        match self {
+            Self::Two { big } => {
+                let number = |two: &[u8]| {
+                    let two = [two[0], two.get(1).copied().unwrap_or_default()];
+                    if big { u16::from_be_bytes(two) } else { u16::from_le_bytes(two) }
+                };
+                char::decode_utf16(body.chunks(2).map(number)).map(|c| c.unwrap_or('\u{fffd}')).collect()
+            }
+            Self::Four { big } => {
+                let number = |four: &[u8]| {
+                    let four = [four[0], four[1], four[2], four[3]];
+                    if big { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
+                };
+                body.chunks_exact(4).map(|four| char::from_u32(number(four)).unwrap_or('\u{fffd}')).collect()
+            }
+        }
+    }
+}
+
 /// The text, if the first bytes show UTF-16 or UTF-32. Invalid characters are replaced.
 pub(crate) fn wide_text(bytes: &[u8]) -> Option<String> {
     let (wide, mark) = wide(bytes)?;
-    let body = &bytes[mark..];
-    Some(match wide {
-        Wide::Two { big } => {
-            let number = |two: &[u8]| {
-                let two = [two[0], two.get(1).copied().unwrap_or_default()];
-                if big { u16::from_be_bytes(two) } else { u16::from_le_bytes(two) }
-            };
-            char::decode_utf16(body.chunks(2).map(number)).map(|c| c.unwrap_or('\u{fffd}')).collect()
-        }
-        Wide::Four { big } => {
-            let number = |four: &[u8]| {
-                let four = [four[0], four[1], four[2], four[3]];
-                if big { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
-            };
-            body.chunks_exact(4).map(|four| char::from_u32(number(four)).unwrap_or('\u{fffd}')).collect()
-        }
-    })
+    Some(wide.read(&bytes[mark..]))
+}
+
+/// The texts that the bytes are in UTF-16 and UTF-32 without a mark, if all of them are characters.
+pub(crate) fn unmarked_wide_texts(bytes: &[u8]) -> impl Iterator<Item = String> + use<'_> {
+    let all = [true, false].into_iter().flat_map(|big| [(2, Wide::Two { big }), (4, Wide::Four { big })]);
+    let fitting = all.filter(|(size, _)| bytes.len().is_multiple_of(*size));
+    fitting.map(|(_, wide)| wide.read(bytes)).filter(|text| !text.contains(char::REPLACEMENT_CHARACTER))
 }
 
 /// The text that the bytes are, or what a tolerant reader makes of them.

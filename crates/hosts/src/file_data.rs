@@ -4,7 +4,8 @@
 use crate::decode::{from_base64, is_text};
 use crate::encoding::wide_text;
 use crate::packed::unpacked;
-use crate::{Hosts, Unclear, document, is_media_type, opaque, page_addresses};
+use crate::whole::without_namespaces;
+use crate::{Hosts, Unclear, addresses, document, is_media_type, opaque, page_addresses};
 
 /// How often a file can be compressed or encoded in base64.
 const LAYERS_MAX: usize = 3;
@@ -25,6 +26,43 @@ const HEAD_BYTES: usize = 4096;
 /// Every host that a file names, if it is text: a drawing, or an address in place of a picture.
 pub fn file(bytes: &[u8]) -> Result<Hosts, Unclear> {
     in_layers(bytes, LAYERS_MAX)
+}
+
+/// The smallest picture: no provider takes a smaller one.
+const PICTURE_BYTES_MIN: usize = 100;
+
+/// Whether bytes begin as a PNG, JPEG, GIF or WebP does.
+#[must_use]
+pub fn is_picture(bytes: &[u8]) -> bool {
+    let has = |at: usize, word: &[u8]| bytes.get(at..at + word.len()) == Some(word);
+    bytes.len() >= PICTURE_BYTES_MIN
+        && (has(0, b"\x89PNG\r\n\x1a\n") && has(12, b"IHDR")
+            || has(0, b"\xff\xd8\xff")
+            || has(0, b"GIF87a")
+            || has(0, b"GIF89a")
+            || has(0, b"RIFF") && has(8, b"WEBP"))
+}
+
+/// Every host of an address in a picture, except those that name its XML namespaces.
+pub fn picture(bytes: &[u8]) -> Result<Hosts, Unclear> {
+    addresses(&without_namespaces(&String::from_utf8_lossy(bytes))).map(without_types)
+}
+
+/// The text without its pictures in base64, and these pictures: the whole text, or quoted texts in it.
+#[must_use]
+pub fn without_pictures(text: &str) -> (String, Vec<Vec<u8>>) {
+    let mut pictures = Vec::new();
+    let rest: Vec<&str> = text
+        .split('"')
+        .map(|piece| match body_of(piece.trim()).filter(|bytes| is_picture(bytes)) {
+            Some(bytes) => {
+                pictures.push(bytes);
+                ""
+            }
+            None => piece,
+        })
+        .collect();
+    (rest.join("\""), pictures)
 }
 
 fn in_layers(bytes: &[u8], layers: usize) -> Result<Hosts, Unclear> {
@@ -49,7 +87,8 @@ fn in_layers(bytes: &[u8], layers: usize) -> Result<Hosts, Unclear> {
             match is_document(&String::from_utf8_lossy(head)) {
                 true => in_text(&text()),
                 false if is_text(head) => {
-                    page_addresses(&text()).map(|hosts| match text().contains("xmlns") {
+                    let text = text();
+                    page_addresses(&without_namespaces(&text)).map(|hosts| match text.contains("xmlns") {
                         true => without_types(hosts),
                         false => hosts,
                     })
@@ -74,7 +113,8 @@ fn body_of(text: &str) -> Option<Vec<u8>> {
     if body.bytes().all(is_base64_byte) { from_base64(body) } else { None }
 }
 
-fn is_document(text: &str) -> bool {
+/// Whether a text begins as a document does.
+pub(crate) fn is_document(text: &str) -> bool {
     text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}').starts_with('<')
 }
 

@@ -24,6 +24,11 @@ fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
 }
 
+/// Whether a character is no part of a host, of base64 or of an escape: a curly quote, or the sign for an invalid byte.
+fn is_foreign(c: char) -> bool {
+    !c.is_ascii() && !is_name_char(c)
+}
+
 fn trimmed(token: &str) -> &str {
     token.trim_matches(['.', '-', '_'])
 }
@@ -86,7 +91,10 @@ pub(crate) fn names(text: &str, hosts: &mut Hosts) {
             before = [before[1], Some(c)];
         }
     }
-    hosts.extend(text.split(|c: char| !(c.is_ascii_hexdigit() || matches!(c, ':' | '.'))).filter_map(ipv6));
+    let tokens = text.split(|c: char| !(c.is_ascii_hexdigit() || matches!(c, ':' | '.')));
+    // Two colons alone are an address in brackets only.
+    let is_meant = |token: &&str| *token != "::" || text.contains("[::]");
+    hosts.extend(tokens.filter(is_meant).filter_map(ipv6));
     names_without_dot(text, hosts);
 }
 
@@ -114,7 +122,7 @@ pub(crate) fn names_without_dot(text: &str, hosts: &mut Hosts) {
 /// these are letters.
 pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
     const SIGNS: &str = "/\\=@?:#&|,;\"'[]{}()<>";
-    for piece in text.split(|c: char| c.is_whitespace() || SIGNS.contains(c)) {
+    for piece in text.split(|c: char| c.is_whitespace() || is_foreign(c) || SIGNS.contains(c)) {
         if piece.chars().all(is_name_char) {
             hosts.extend(bare_host(piece));
         }
@@ -125,7 +133,8 @@ pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
 /// Finds hosts at the beginning of a part of a value: `a.b`, `a.b:443`, `login@a.b/path?query`. The dots in a path
 /// after the first slash make no hosts.
 pub(crate) fn beginnings(text: &str, hosts: &mut Hosts) {
-    for part in text.split(|c: char| c.is_whitespace() || "=&|,;+\"'()<>[]{}*".contains(c)) {
+    let is_end = |c: char| c.is_whitespace() || is_foreign(c) || "=&|,;+\"'()<>[]{}*".contains(c);
+    for part in text.split(is_end) {
         let authority = part.split(['/', '\\', '?', '#']).next().unwrap_or_default();
         let tokens = authority.split(['@', ':']).filter(|token| token.chars().all(is_name_char));
         hosts.extend(tokens.filter_map(bare_host));
@@ -153,7 +162,8 @@ pub(crate) fn is_dotted_word(text: &str) -> bool {
 
 /// Finds hosts that are a whole word of the text, with or without a port.
 pub(crate) fn words(text: &str, hosts: &mut Hosts) {
-    let is_wrapping = |c: char| matches!(c, '"' | '\'' | '[' | ']' | '{' | '}' | '(' | ')' | '<' | '>');
+    let is_wrapping =
+        |c: char| matches!(c, '"' | '\'' | '[' | ']' | '{' | '}' | '(' | ')' | '<' | '>') || is_foreign(c);
     for word in text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';')) {
         let word = word.trim_matches(is_wrapping);
         let is_port = |port: &str| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());

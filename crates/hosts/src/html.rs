@@ -4,6 +4,7 @@
 use crate::decode::{from_base64, whole_base64};
 use crate::encoding::text_of;
 use crate::escapes::{backslashes, entities, percent};
+use crate::file_data::is_document;
 use crate::host_search::words;
 use crate::packed::unpacked;
 use crate::{Hosts, Unclear, anything, page_addresses};
@@ -18,11 +19,13 @@ const LEADING: [&str; 10] =
 /// Values in a `link` or `meta` that name the page itself or the next one.
 const NAMING: [&str; 6] = ["al:web:url", "canonical", "og:url", "prerender", "refresh", "twitter:url"];
 /// Words by which scripts open another page, load a script, or write a part of the page. Blanks are left out.
-const GOING: [&str; 20] = [
+const GOING: [&str; 22] = [
     "adjacenthtml",
     "export*",
     "from\"",
     "from'",
+    "http-equiv",
+    "httpequiv",
     "import\"",
     "import'",
     "import*",
@@ -40,14 +43,20 @@ const GOING: [&str; 20] = [
     ".src",
     "href:",
 ];
-/// Functions by which scripts open another page or load a script.
-const GOING_CALLS: [&str; 6] = ["import", "importscripts", "open", "worker", "write", "writeln"];
-/// Words by which scripts follow a link. With one of these, links count too.
+/// Functions by which scripts open another page, send a form or load a script.
+const GOING_CALLS: [&str; 7] = ["import", "importscripts", "open", "submit", "worker", "write", "writeln"];
+/// Properties and attributes that say where a form goes.
+const FORM_TARGETS: [&str; 2] = ["action", "formaction"];
+/// Elements that a script makes to lead to another page.
+const MADE: [&str; 6] = ["base", "embed", "form", "frame", "iframe", "object"];
+/// Words by which scripts follow a link. With one of these, links count too, and every quoted address in a script.
 const CLICKS: [&str; 2] = ["click", "dispatchevent"];
 /// Types of a `script` that says from where others are loaded.
 const MAPS: [&str; 2] = ["importmap", "speculationrules"];
 /// The host of a script that counts visitors, which many sites load on each page.
 const COUNTER: &str = "www.googletagmanager.com";
+/// How many bytes show whether bytes are a document.
+const HEAD_BYTES: usize = 256;
 /// How often one address can hold another in base64.
 const LAYERS_MAX: usize = 3;
 
@@ -77,7 +86,7 @@ fn leads(page: &str) -> Result<Hosts, Unclear> {
         let end = at + 1 + tag_end(rest);
         bytes_left = bytes_left.checked_sub(end - at).ok_or(Unclear::TooDeep)?;
         let tag = &page[at..end];
-        if matches!(name, "a" | "area") {
+        if matches!(name, "a" | "animate" | "area" | "set") {
             links.push(tag);
         }
         let (is_leading, is_running) = (is_leading(name, &lower[at..end]), is_running(&lower[at..end]));
@@ -102,7 +111,7 @@ fn leads(page: &str) -> Result<Hosts, Unclear> {
         }
     }
     let is_going = |script: &Vec<String>| script.iter().any(|text| goes(text));
-    is_page_going |= scripts.iter().any(is_going);
+    is_page_going |= is_clicking || scripts.iter().any(is_going);
     for script in scripts.iter().filter(|_| is_page_going) {
         let named = match is_going(script) {
             true => all_addresses(script)?,
@@ -130,7 +139,9 @@ fn quoted(script: &str) -> Vec<String> {
     let plain = unescaped(script);
     let is_address = |text: &&str| {
         let start = text.trim_start().to_ascii_lowercase();
-        start.starts_with("http") || start.starts_with(['/', '\\'])
+        let refresh =
+            start.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ';' | ',' | ' '));
+        start.starts_with("http") || start.starts_with(['/', '\\']) || refresh.starts_with("url=")
     };
     plain.split(['"', '\'', '`']).filter(is_address).map(str::to_owned).collect()
 }
@@ -138,46 +149,80 @@ fn quoted(script: &str) -> Vec<String> {
 /// Whether a script changes the host of an address: `location.hostname = "..."`.
 fn sets_host(script: &str) -> bool {
     let script = squeezed(script);
+    ["host", "hostname"].iter().any(|word| sets(&script, word))
+}
+
+/// Whether a squeezed script sets the property: `.host =`, `["host"] =`.
+fn sets(script: &str, property: &str) -> bool {
     let is_set = |(at, word): (usize, &str)| {
         let rest = script[at + word.len()..].trim_start_matches(['"', '\'', '`', ']']);
         let is_property = script[..at].ends_with(['.', '"', '\'', '`']);
         is_property && rest.starts_with('=') && !rest.starts_with("==")
     };
-    ["host", "hostname"].iter().any(|word| script.match_indices(*word).any(is_set))
+    script.match_indices(property).any(is_set)
+}
+
+/// Whether a squeezed script says where a form goes: `f.action =`, `f.setAttribute("action", ...)`.
+fn sets_form_target(script: &str) -> bool {
+    let is_attribute = |word: &str| {
+        ["\"", "'", "`"].iter().any(|quote| script.contains(&format!("attribute({quote}{word}{quote}")))
+    };
+    FORM_TARGETS.iter().any(|word| sets(script, word) || is_attribute(word))
+}
+
+/// Whether a squeezed script makes an element that leads to another page, or changes where the page's base is.
+fn makes_leading(script: &str) -> bool {
+    let names =
+        |word: &str| ["\"", "'", "`"].iter().any(|quote| script.contains(&format!("{quote}{word}{quote}")));
+    (script.contains("createelement") && MADE.iter().any(|word| names(word)))
+        || (names("base") && script.contains("href"))
 }
 
 fn all_addresses(texts: &[String]) -> Result<Hosts, Unclear> {
     texts.iter().try_fold(Hosts::new(), |hosts, text| Ok(&hosts | &page_addresses(text)?))
 }
 
-/// A tag or a script, and the decoded content of its `data:` URLs, unless that is a picture.
+/// A tag or a script, and the decoded content of its `data:` URLs, unless that is a picture or a font.
 fn with_content(text: &str, layers: usize) -> Result<Vec<String>, Unclear> {
     let mut texts = vec![text.to_owned()];
+    for inside in contents(text)? {
+        let layers = layers.checked_sub(1).ok_or(Unclear::TooDeep)?;
+        texts.extend(with_content(&inside, layers)?);
+    }
+    Ok(texts)
+}
+
+/// The decoded content of the `data:` URLs in base64 in a text, unless that is a picture or a font.
+pub(crate) fn contents(text: &str) -> Result<Vec<String>, Unclear> {
     let is_left_out = |c: char| matches!(c, '\t' | '\n' | '\r');
     let plain = unescaped(text).replace(is_left_out, "");
     let lower = plain.to_ascii_lowercase();
-    let mut last = 0;
-    for (at, mark) in lower.match_indices("base64") {
-        let Some(start) = lower.get(at + mark.len()..).and_then(|rest| rest.trim_start().strip_prefix(','))
-        else {
-            continue;
-        };
-        if at < last {
-            continue;
-        }
-        let media = lower[last..at].rsplit("data:").next().unwrap_or_default();
-        let start = plain.len() - start.len();
-        last = plain[start..].find(['"', '\'', '`', '<', '>']).map_or(plain.len(), |length| start + length);
-        if media.starts_with("image/") && !media.starts_with("image/svg") {
-            continue;
-        }
-        let body = &plain[start..last];
-        if let Some(bytes) = from_base64(percent(body).as_deref().unwrap_or(body)) {
-            let layers = layers.checked_sub(1).ok_or(Unclear::TooDeep)?;
-            texts.extend(with_content(&text_of(&bytes), layers)?);
+    let marks: Vec<usize> = lower.match_indices("base64").map(|(at, _)| at).collect();
+    let mut texts = Vec::new();
+    for (number, at) in marks.iter().copied().enumerate() {
+        let before = number.checked_sub(1).map_or(0, |before| marks[before]);
+        let next = marks.get(number + 1).copied().unwrap_or(plain.len());
+        let rest = lower[at + "base64".len()..next].trim_start();
+        let Some(rest) = rest.strip_prefix(',') else { continue };
+        let body = &plain[next - rest.len()..next];
+        let body = &body[..rest.find("data:").unwrap_or(body.len())];
+        let body = &body[..body.find(['"', '\'', '`', '<', '>', ')']).unwrap_or(body.len())];
+        let media = lower[before..at].rsplit("data:").next().unwrap_or_default();
+        let Some(bytes) = from_base64(percent(body).as_deref().unwrap_or(body)) else { continue };
+        let bytes = unpacked(&bytes)?.unwrap_or(bytes);
+        let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+        if !is_picture_or_font(media) || is_document(&text_of(head)) {
+            texts.push(text_of(&bytes));
         }
     }
     Ok(texts)
+}
+
+/// Whether a media type is that of a picture, but not of a drawing, or of a font.
+fn is_picture_or_font(media: &str) -> bool {
+    let media = media.split(';').next().unwrap_or_default().trim();
+    let is_picture = media.starts_with("image/") && !media.starts_with("image/svg");
+    is_picture || media.starts_with("font/") || media.starts_with("application/") && media.contains("font")
 }
 
 /// A tag or a script as a browser reads it, without escapes.
@@ -209,7 +254,10 @@ fn has_handler(tag: &str) -> bool {
 /// Whether a script opens another page, loads a script, or writes a part of the page.
 fn goes(script: &str) -> bool {
     let script = squeezed(script);
-    GOING.iter().any(|word| script.contains(word)) || GOING_CALLS.iter().any(|word| calls(&script, word))
+    GOING.iter().any(|word| script.contains(word))
+        || GOING_CALLS.iter().any(|word| calls(&script, word))
+        || sets_form_target(&script)
+        || makes_leading(&script)
 }
 
 fn clicks(script: &str) -> bool {

@@ -17,6 +17,8 @@
 //! - [`anything`]: an unknown text. Bare names of hosts count everywhere.
 //! - [`document`]: a drawing. Addresses count, but not the names of its XML namespaces.
 //! - [`file()`]: a picture or a sound. It is searched only if it is a drawing, or an address in its place.
+//! - [`picture`]: a picture in a field that nothing is known about. Addresses count, but not the names of its XML
+//!   namespaces.
 //! - [`html`]: a page. Only what says which page it is, or leads to another, counts.
 //!
 //! A text that is written as a JSON object or list is read as [`anything`] in every case, because providers may read
@@ -39,7 +41,7 @@ mod whole;
 
 pub use decode::is_text;
 use decode::{Texts, base64_in};
-pub use file_data::file;
+pub use file_data::{file, is_picture, picture, without_pictures};
 pub use html::html;
 pub use param_name::roots;
 use std::collections::BTreeSet;
@@ -116,13 +118,27 @@ pub fn anything(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Anything)
 }
 
+/// How often one document can hold another in a `data:` URL.
+const DOCUMENTS_MAX: usize = 3;
+
 /// Every host of an address in an XML document, without its namespaces. A namespace looks like an address, but
-/// nothing is fetched from it.
+/// nothing is fetched from it. Documents in `data:` URLs count too.
 pub fn document(text: &str) -> Result<Hosts, Unclear> {
+    document_in(text, DOCUMENTS_MAX)
+}
+
+fn document_in(text: &str, layers: usize) -> Result<Hosts, Unclear> {
     let text = entities::expanded(text)?;
     let text = whole::without_namespaces(&text);
-    let styles = escapes::style_escapes(&text).map(|text| page_addresses(&text)).transpose()?;
-    Ok(&page_addresses(&text)? | &styles.unwrap_or_default())
+    let styles = escapes::style_escapes(&text);
+    let mut hosts = Hosts::new();
+    for text in [text].into_iter().chain(styles) {
+        hosts.extend(page_addresses(&text)?);
+        for inside in html::contents(&text)? {
+            hosts.extend(document_in(&inside, layers.checked_sub(1).ok_or(Unclear::TooDeep)?)?);
+        }
+    }
+    Ok(hosts)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -147,9 +163,9 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     let may_be_packed = reader == Reader::Anything;
     if may_be_packed {
         for bytes in decode::as_bytes(text) {
-            packed::unpacked(&bytes)?
-                .iter()
-                .for_each(|inside| texts.push_normalized(&encoding::text_of(inside)));
+            if let Some(inside) = packed::unpacked(&bytes)? {
+                texts.push_bytes(&inside);
+            }
         }
     }
     while let Some(text) = texts.next()? {
@@ -180,7 +196,7 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
                 continue;
             }
             Reader::Page => {
-                for decoded in base64_in(&text).iter().filter_map(|bytes| hidden_text(bytes)) {
+                for decoded in base64_in(&text).iter().flat_map(|bytes| hidden_texts(bytes)) {
                     if whole::is_one_address(decoded.trim()) {
                         host_search::addresses(&decoded, &mut hosts);
                     }
@@ -188,7 +204,7 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
                 continue;
             }
             Reader::Hidden => {
-                base64_in(&text).iter().filter_map(|bytes| hidden_text(bytes)).for_each(|hidden| {
+                base64_in(&text).iter().flat_map(|bytes| hidden_texts(bytes)).for_each(|hidden| {
                     texts.push_normalized(&hidden);
                 });
                 continue;
@@ -197,15 +213,16 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
         }
         for decoded in base64_in(&text) {
             if may_be_packed && let Some(inside) = packed::unpacked(&decoded)? {
-                texts.push_normalized(&encoding::text_of(&inside));
+                texts.push_bytes(&inside);
             }
-            let (is_text, decoded) = (is_text(&decoded), encoding::text_of(&decoded));
-            if is_text {
-                texts.push_normalized(&decoded);
-            } else {
+            let readings = decode::texts_of(&decoded);
+            if readings.is_empty() {
                 // Bytes of which a reader may make out an address, and nothing else.
-                decode::normalized(&decoded).iter().for_each(|text| host_search::addresses(text, &mut hosts));
+                decode::normalized(&encoding::text_of(&decoded))
+                    .iter()
+                    .for_each(|text| host_search::addresses(text, &mut hosts));
             }
+            readings.iter().for_each(|reading| texts.push_normalized(reading));
         }
     }
     if may_be_packed && texts.holds_gzip() {
@@ -218,21 +235,21 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
 fn hidden_in_prose(text: &str, hosts: &mut Hosts) -> Result<(), Unclear> {
     let is_json = is_structured(text, Reader::Prose);
     for decoded in base64_in(&decode::without_jwts(text)) {
-        let Some(hidden) = hidden_text(&decoded) else { continue };
-        hosts.extend(collect(&hidden, Reader::Hidden)?);
-        if is_json && !hidden.trim().contains(char::is_whitespace) {
-            host_search::words(hidden.trim(), hosts);
+        for hidden in hidden_texts(&decoded) {
+            hosts.extend(collect(&hidden, Reader::Hidden)?);
+            if is_json && !hidden.trim().contains(char::is_whitespace) {
+                decode::normalized(hidden.trim()).iter().for_each(|text| host_search::words(text, hosts));
+            }
         }
     }
     Ok(())
 }
 
-/// The text in these bytes, plain or compressed; `None` if they are no text.
-fn hidden_text(bytes: &[u8]) -> Option<String> {
+/// The texts that these bytes can be, plain or compressed; none if they are no text.
+fn hidden_texts(bytes: &[u8]) -> Vec<String> {
     // Random bytes can begin as compressed data begins.
     let inside = packed::unpacked(bytes).ok().flatten();
-    let bytes = inside.as_deref().unwrap_or(bytes);
-    is_text(bytes).then(|| encoding::text_of(bytes))
+    decode::texts_of(inside.as_deref().unwrap_or(bytes))
 }
 
 /// Whether a text is written as a JSON object or list, or as what a tolerant reader takes for one. Prose may begin

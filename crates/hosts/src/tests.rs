@@ -599,3 +599,88 @@ fn a_password_of_a_proxy_is_no_address() {
     assert!(!is_proxy("x:https://evil.net/login@1.2.3.4:80"));
     assert!(is_proxy("user:pa:ss/w@1.2.3.4:80"));
 }
+
+/// Trap: of fewer than twelve characters, one foreign character made the bytes "not text", and UTF-16 was judged by
+/// its raw bytes.
+#[test]
+fn a_short_host_in_base64_is_found_beside_foreign_characters_and_in_wide_text() {
+    let unmarked = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    let four = |text: &str| text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect::<Vec<u8>>();
+    for bytes in [
+        "evil\u{3002}net".as_bytes().to_vec(),
+        "evil\u{ff0e}net".into(),
+        "\u{201c}evil.net\u{201d}".into(),
+        "\u{ab}\u{ab}\u{ab}evil.net\u{bb}\u{bb}\u{bb}".into(),
+        "\u{20ac}evil.net".into(),
+        "evil.net\u{1}\u{2}\u{3}\u{4}".into(),
+        b"evil.net\xff".to_vec(),
+        b"\x93evil.net\x94".to_vec(),
+        [b"\x93", "evil\u{3002}net".as_bytes(), b"\x94"].concat(),
+        b"\xff\xff\xff\xff\xffevil.net\xff\xff\xff\xff\xff".to_vec(),
+        unmarked("\u{feff}evil.net"),
+        unmarked("\u{feff}\u{ff45}\u{ff56}\u{ff49}\u{ff4c}\u{ff0e}net"),
+        unmarked("\u{ff45}\u{ff56}\u{ff49}\u{ff4c}.net"),
+        unmarked("evil.net"),
+        unmarked("evil\u{3002}net"),
+        big("\u{feff}evil\u{3002}net"),
+        big("evil\u{ff0e}net"),
+        four("\u{feff}evil\u{ff61}net"),
+        four("evil\u{3002}net"),
+    ] {
+        let text = STANDARD.encode(&bytes);
+        for (reader, found) in
+            [("anything", anything(&text)), ("opaque", opaque(&text)), ("token", token(&text))]
+        {
+            assert!(sees(found.clone(), "evil.net"), "{reader} {text} {bytes:x?}: {found:?}");
+        }
+        let json = format!("{{\"u\":\"{text}\"}}");
+        assert!(sees(addresses(&json), "evil.net"), "{json}: {:?}", addresses(&json));
+        let vendors = format!("https://geo.example.net/?u={text}");
+        assert!(
+            sees(super::vendor_address(&vendors), "evil.net"),
+            "{vendors}: {:?}",
+            super::vendor_address(&vendors)
+        );
+    }
+    let login = "//5F/1b/Sf9M/1j/LgBuAGUAdAAvAGwAbwBnAGkAbgA=";
+    assert!(sees(anything(login), "evilx.net") && sees(opaque(login), "evilx.net"), "{:?}", opaque(login));
+    assert!(sees(anything("[::]/x"), "::"), "{:?}", anything("[::]/x"));
+    assert_eq!(anything("Vec::new and a :: b").map(|hosts| hosts.len()), Ok(0));
+    for text in ["YS5jb/8=", "4oCcYS5jb+KAnQ==", "//5hAC4AYwBvAA=="] {
+        assert!(sees(anything(text), "a.co") && sees(opaque(text), "a.co"), "{text}: {:?}", anything(text));
+    }
+    for text in ["\u{201c}evil.net\u{201d}", "\u{ab}evil.net\u{bb}", "\u{fffd}evil.net\u{fffd}"] {
+        assert!(sees(opaque(text), "evil.net"), "{text}: {:?}", opaque(text));
+        assert!(sees(token(text), "evil.net"), "{text}: {:?}", token(text));
+    }
+}
+
+/// The caller cannot change a token that the site made. So random bytes must not be taken for hosts, except for the
+/// one in ten thousand that spells one.
+#[test]
+fn random_tokens_and_long_texts_name_no_host_however_short_they_are() {
+    let mut seed = 11_u64;
+    let mut byte = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        seed.to_le_bytes()[7]
+    };
+    let mut refused = Vec::new();
+    for length in (4..40).chain([64, 96, 128, 300, 1000]) {
+        for _ in 0..if length < 40 { 800 } else { 20 } {
+            let text = STANDARD.encode((0..length).map(|_| byte()).collect::<Vec<u8>>());
+            let found = [opaque(&text), token(&text), anything(&text), addresses(&text)];
+            if found.iter().any(|found| *found != Ok(super::Hosts::new())) {
+                refused.push(format!("{text}: {found:?}"));
+            }
+        }
+    }
+    assert!(refused.len() <= 3, "{refused:?}");
+    let words: Vec<String> =
+        (0..4000).map(|_| STANDARD.encode([byte(), byte(), byte(), byte(), byte()])).collect();
+    let words: Vec<&str> = words.iter().map(|word| word.trim_end_matches('=')).collect();
+    for text in [words.join(" "), format!("[\"{}\"]", words.join("\",\""))] {
+        assert!(anything(&text).is_ok(), "{:?}", anything(&text));
+        assert!(addresses(&text).is_ok(), "{:?}", addresses(&text));
+    }
+}

@@ -15,7 +15,8 @@ const PROSE_LINE_MAX: usize = 140;
 const LEANING: &[&str] = &["The same", "And ", "Likewise", "Ditto", "As above"];
 
 /// The ends of the names of sources: programs, and what operators read beside the documents.
-const SOURCES: &[&str] = &[".rs", ".sql", ".lua", ".js", ".mjs", ".html", ".yml", ".service", ".socket", "dashboard.json"];
+const SOURCES: &[&str] =
+    &[".rs", ".sql", ".lua", ".js", ".mjs", ".html", ".yml", ".service", ".socket", "dashboard.json"];
 
 /// Sources that may contain a replaced word, each with the reason. The path is a file or a folder.
 const MAY_SAY: &[(&str, &str)] = &[

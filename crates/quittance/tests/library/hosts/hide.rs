@@ -5,6 +5,9 @@ use crate::hosts::cases::HostsDice;
 /// A text that is part of every unlisted host, however it is spelled, and of nothing else.
 pub(crate) const MARK: &str = "evilmark";
 
+/// The letters and digits of a host that is short enough to be easily missed in base64.
+pub(crate) const SHORT_MARK: &str = "evlmk7co";
+
 pub(crate) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -53,6 +56,24 @@ pub(crate) fn packed(bytes: &[u8], by_gzip: bool) -> Vec<u8> {
 fn wide(text: &str, is_big: bool) -> Vec<u8> {
     let numbers = [0xfeff].into_iter().chain(text.encode_utf16());
     numbers.flat_map(|number| if is_big { number.to_be_bytes() } else { number.to_le_bytes() }).collect()
+}
+
+/// A short host in base64, with a foreign dot, between curly quotes, beside a stray byte, or in UTF-16.
+fn short_in_base64(dice: &mut HostsDice) -> String {
+    let dot = *dice.one_of(&[".", "\u{3002}", "\u{ff0e}", "\u{ff61}"]);
+    let host = format!("evlmk7{dot}co");
+    let full_width = || host.replace("evlmk", "\u{ff45}\u{ff56}\u{ff4c}\u{ff4d}\u{ff4b}");
+    base64(&match dice.below(9) {
+        0 => host.into_bytes(),
+        1 => format!("\u{201c}{host}\u{201d}").into_bytes(),
+        2 => format!("\u{ab}{host}\u{bb}").into_bytes(),
+        3 => [host.as_bytes(), b"\xff"].concat(),
+        4 => [b"\x93", host.as_bytes(), b"\x94"].concat(),
+        5 => wide(&host, dice.below(2) == 0),
+        6 => wide(&host, dice.below(2) == 0)[2..].to_vec(),
+        7 => wide(&full_width(), dice.below(2) == 0),
+        _ => full_width().into_bytes(),
+    })
 }
 
 fn percent(text: &str, all: bool) -> String {
@@ -184,6 +205,9 @@ const LEADING: &[HideWrite] = &[
     |host| format!("<script>var a='https:\\/\\/{host}\\/';location.replace(a)</script>"),
     |host| format!("<body onload=\"window.open('https://{host}/')\">"),
     |host| format!("<button formaction=https://{host}/>"),
+    |host| format!("<script>var a=document.createElement('a');a.href='https://{host}/';a.click()</script>"),
+    |host| format!("<script>document.forms[0].action='https://{host}/';document.forms[0].submit()</script>"),
+    |host| format!("<script>var b=document.createElement('base');b.href='https://{host}/'</script>"),
 ];
 
 /// A page of HTML in which nothing leads elsewhere.
@@ -208,8 +232,15 @@ pub(crate) fn in_a_drawing(dice: &mut HostsDice) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"40\"><text>\u{e9}</text><image href=\"https://{host}/a.png\"/></svg>"
     );
     let latin = || drawing.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect::<Vec<u8>>();
-    base64(&match dice.below(6) {
+    base64(&match dice.below(7) {
         0 => drawing.into_bytes(),
+        6 => {
+            let inside = base64(drawing.as_bytes());
+            format!(
+                "<svg><image href=\"data:image/svg+xml;base64,{inside}\"/><text>abcdefghijklmnop</text></svg>"
+            )
+            .into_bytes()
+        }
         1 => wide(&drawing, false),
         2 => wide(&drawing, true),
         3 => wide(&drawing, true)[2..].to_vec(),
@@ -245,7 +276,10 @@ const IN_JSON: &[HideWrite] = &[
 
 /// A host without a scheme in a field that expects something else: beside a character of addresses, or in JSON.
 pub(crate) fn beside_a_sign(dice: &mut HostsDice) -> String {
-    let text = dice.one_of(BESIDE_A_SIGN)(&host(dice));
+    let text = match dice.below(BESIDE_A_SIGN.len() + 1) {
+        0 => short_in_base64(dice),
+        _ => dice.one_of(BESIDE_A_SIGN)(&host(dice)),
+    };
     wrapped(dice, text)
 }
 
@@ -296,6 +330,7 @@ pub(crate) fn hidden(dice: &mut HostsDice, form: HiddenForm) -> String {
                 _ => dice.one_of(IN_NUMBERS)(number),
             }
         }
+        2 if form == HiddenForm::Any => short_in_base64(dice),
         1 => format!("https{}", glued(dice, "://shop.example.org").trim_start_matches("https://")),
         _ => {
             let more = match form {

@@ -1,7 +1,7 @@
 //! What a provider might make of a request. Only the judge uses this, and it shares no code with what it judges. It
 //! removes all layers of encoding, in any order, and searches for the mark below each.
 
-use crate::hosts::hide::{MARK, NUMBERS, unbase64};
+use crate::hosts::hide::{MARK, NUMBERS, SHORT_MARK, unbase64};
 use std::collections::BTreeSet;
 
 const READINGS_MAX: usize = 400;
@@ -74,6 +74,21 @@ fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+fn is_marked(text: &str) -> bool {
+    let plain = plain(text);
+    plain.contains(MARK)
+        || plain.replace('.', "").contains(SHORT_MARK)
+        || NUMBERS.iter().any(|number| plain.contains(number))
+}
+
+/// Whether the bytes name an unlisted host in UTF-16, in one of two byte orders.
+fn is_marked_in_wide_text(bytes: &[u8]) -> bool {
+    [u16::from_le_bytes, u16::from_be_bytes].into_iter().any(|number| {
+        let numbers: Vec<u16> = bytes.chunks_exact(2).map(|two| number([two[0], two[1]])).collect();
+        is_marked(&String::from_utf16_lossy(&numbers))
+    })
+}
+
 /// Whether the text names a host that is not listed.
 pub(crate) fn names_the_mark(text: &str) -> bool {
     let mut view = BTreeSet::new();
@@ -82,8 +97,7 @@ pub(crate) fn names_the_mark(text: &str) -> bool {
         if view.len() > READINGS_MAX || !view.insert(text.clone()) {
             continue;
         }
-        let plain = plain(&text);
-        if plain.contains(MARK) || NUMBERS.iter().any(|number| plain.contains(number)) {
+        if is_marked(&text) {
             return true;
         }
         waiting.push(unpercent(&text));
@@ -92,6 +106,9 @@ pub(crate) fn names_the_mark(text: &str) -> bool {
         let runs = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '*')));
         let runs = runs.map(|run| run.replace('*', "")).filter(|run| run.len() >= 12);
         for bytes in runs.filter_map(|run| unbase64(&run)) {
+            if is_marked_in_wide_text(&bytes) {
+                return true;
+            }
             let inside = unpack(&bytes).unwrap_or_default();
             waiting.extend([inside, bytes].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
         }

@@ -145,7 +145,8 @@ fn a_typing_error_at_the_first_letter_of_a_short_name_is_noticed() {
 #[test]
 fn a_misspelt_value_that_chooses_the_kind_is_refused_with_the_right_one() {
     let check = |name: &str, value: &str| {
-        check_values(&BTreeMap::from([(name.to_owned(), Param::from(value))])).map_err(|why| why.to_string())
+        check_values("CustomTask", &BTreeMap::from([(name.to_owned(), Param::from(value))]))
+            .map_err(|why| why.to_string())
     };
     for (name, value, meant) in [
         ("class", "Datadmoe", "DataDome"),

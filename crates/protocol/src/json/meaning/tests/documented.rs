@@ -115,6 +115,11 @@ capmonster RecaptchaV3EnterpriseTask websiteURL websiteKey minScore pageAction
 capmonster HCaptchaTask websiteURL websiteKey isInvisible data userAgent cookies fallbackToActualUA
 capmonster TurnstileTask websiteURL websiteKey pageAction userAgent data pageData apiJsUrl cloudflareTaskType
 capmonster TurnstileTask websiteURL websiteKey htmlPageBase64 userAgent proxyType proxyAddress proxyPort
+capmonster ComplexImageTask:recaptcha websiteURL imagesBase64 imageUrls metadata userAgent
+capmonster ComplexImageTask:hcaptcha websiteURL imagesBase64 imageUrls metadata exampleImageUrls exampleImagesBase64 \
+    userAgent
+capmonster ComplexImageTask:funcaptcha websiteURL imagesBase64 imageUrls metadata userAgent
+capmonster ComplexImageTask:recognition websiteURL imagesBase64 metadata
 capmonster ProsopoTask websiteURL websiteKey userAgent
 capmonster YidunTask websiteURL websiteKey userAgent yidunGetLib yidunApiServerSubdomain challenge hcg hct
 anticaptcha AntiGateTask websiteURL templateName variables domainsOfInterest proxyAddress proxyPort

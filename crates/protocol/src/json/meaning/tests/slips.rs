@@ -181,3 +181,23 @@ fn a_name_that_is_too_long_is_refused_before_it_is_compared() {
     assert!(matches!(param, Err(BadRequest::BadParamName { .. })), "a parameter");
     assert_eq!(crate::kinds::order_field_meant(&format!("indempotency_key{long}")), None);
 }
+
+/// Trap: the classes of pictures have the names of kinds, and were refused as misspelt classes of another type.
+#[test]
+fn each_type_has_its_own_classes_and_a_misspelt_one_is_refused_with_the_nearest() {
+    for class in ["recaptcha", "hcaptcha", "funcaptcha", "recognition", "Recaptcha"] {
+        assert!(meant("ComplexImageTask", &[("class", class)]).is_ok(), "{class}");
+    }
+    for (kind, typed, right) in [
+        ("ComplexImageTask", "recaptha", "recaptcha"),
+        ("ComplexImageTask", "hcapcha", "hcaptcha"),
+        ("ComplexImageTask", "funcapcha", "funcaptcha"),
+        ("CustomTask", "datadom", "DataDome"),
+    ] {
+        match meant(kind, &[("class", typed)]) {
+            Err(BadRequest::MisspeltValue { meant, .. }) => assert_eq!(meant, right, "{kind} {typed}"),
+            other => panic!("{kind} {typed}: {other:?}"),
+        }
+    }
+    assert!(meant("CustomTask", &[("class", "hcaptcha")]).is_err());
+}
