@@ -22,6 +22,8 @@ struct Shared {
     begun: Mutex<Instant>,
     /// Whether the client has shown a key.
     is_known: AtomicBool,
+    /// Whether the current request is on a reserved route.
+    is_reserved: AtomicBool,
 }
 
 /// The client has just connected. A busy machine may read the first bytes only when the time is over, so the time
@@ -40,6 +42,7 @@ impl Default for Shared {
             stage: AtomicU8::new(NEW),
             begun: Mutex::new(Instant::now()),
             is_known: AtomicBool::new(false),
+            is_reserved: AtomicBool::new(false),
         }
     }
 }
@@ -85,6 +88,16 @@ impl Stage {
 
     pub(super) fn set_known(&self) {
         self.0.is_known.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes whether the current request is on a reserved route.
+    pub(super) fn set_reserved(&self, is_reserved: bool) {
+        self.0.is_reserved.store(is_reserved, Ordering::Relaxed);
+    }
+
+    /// Whether a request on a reserved route, such as a callback, is being answered.
+    pub(super) fn is_answering_reserved(&self) -> bool {
+        self.is_answering() && self.0.is_reserved.load(Ordering::Relaxed)
     }
 
     /// Whether a head has begun and has not ended.
