@@ -3,6 +3,7 @@
 //! response.
 #![forbid(unsafe_code)]
 
+mod accept_queue;
 mod connections;
 mod cross_site;
 mod exchange;
@@ -17,6 +18,7 @@ pub use limits::{Counts, Limits};
 pub use tls::Tls;
 pub use wrong_keys::{SenderSlot, Shown, WrongKeys};
 
+use accept_queue::AcceptQueue;
 use bytes::Bytes;
 use connections::{ConnectionEntry, Connections};
 use futures_util::FutureExt;
@@ -77,6 +79,10 @@ pub trait RequestHandler: Send + Sync + 'static {
 
     /// Whether callers need no key, so that every caller is known.
     fn needs_no_key(&self) -> bool;
+
+    /// Called when a new connection may have waited for `waited` before it is accepted, because no seat was free.
+    /// While this lasts it is called again and again, and a last time when it is over.
+    fn accepts_late(&self, waited: Duration, is_over: bool);
 }
 
 /// A request whose head has arrived, with its route.
@@ -213,6 +219,7 @@ impl HttpServer {
     /// within the same limits.
     pub async fn serve(self, handler: Arc<dyn RequestHandler>, listener: TcpListener, tls: Option<Tls>) {
         let mut state = self.shared.state.subscribe();
+        let mut queue = AcceptQueue::new(Arc::clone(&handler));
         loop {
             let seats = Arc::clone(&self.shared.seats);
             if seats.available_permits() == 0 {
@@ -221,11 +228,14 @@ impl HttpServer {
             // A connection without a permit waits in the system's queue, where it costs us nothing.
             let seat = tokio::select! {
                 Ok(seat) = seats.acquire_owned() => seat,
-                () = tokio::time::sleep(ACCEPT_PAUSE) => continue,
+                () = tokio::time::sleep(ACCEPT_PAUSE) => {
+                    queue.check();
+                    continue;
+                }
                 () = reached(&mut state, State::Closing) => break,
             };
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = queue.accept(&listener) => accepted,
                 () = reached(&mut state, State::Closing) => break,
             };
             match accepted {

@@ -5,6 +5,7 @@ use super::fixture::{ADMIN, ANNA, BERT, Fixture, order, path_of};
 use super::talk::Ask;
 use super::unknown_senders::all_others_get_in;
 use quittance_gateway::{GatewaySettings, KeyDigest, Limits, TenantSettings};
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -103,4 +104,31 @@ async fn live_streams_of_one_tenant_leave_connections_for_all_others() {
     }
     all_others_get_in(&fixture).await;
     drop(held);
+}
+
+/// Trap: a callback waited 20 s for a free connection, and its answer counted as 20 s younger than it was. An expired
+/// answer was handed out.
+#[tokio::test]
+async fn a_time_without_a_free_connection_is_an_outage_for_callbacks() {
+    const HELD: Duration = Duration::from_millis(2500);
+    let fixture = limited(Limits { connections_max: 2, ..Limits::default() }).await;
+    let outages = || fixture.engine.reach().expect("it listens for callbacks").outages;
+    let before = outages();
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = Ask::get("/v1/events").key(ADMIN).send(fixture.address).await;
+        stream.read_u8().await.unwrap();
+        held.push(stream);
+    }
+    let mut callback = Ask::get("/callback/x").send(fixture.address).await;
+    tokio::time::sleep(HELD).await;
+    assert_eq!(outages().len(), before.len() + 1, "other nodes read of it while it lasts");
+    drop(held);
+    callback.read_u8().await.unwrap();
+    let outages = outages();
+    let new: Vec<_> = outages.iter().filter(|outage| !before.contains(outage)).collect();
+    assert!(matches!(new[..], [outage] if outage.to.since(outage.from) >= HELD), "{new:?}");
+    drop(callback);
+    fixture.ask(Ask::get("/healthz")).await;
+    assert_eq!(fixture.engine.reach().unwrap().outages, outages, "no more after it is over");
 }
