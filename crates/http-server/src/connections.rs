@@ -91,7 +91,7 @@ pub(super) struct ConnectionEntry {
 impl Connections {
     pub(super) fn new(connections_max: usize) -> Arc<Self> {
         let strangers_max = (connections_max / STRANGERS_SHARE).clamp(1, connections_max.max(1));
-        let known_max = connections_max.saturating_sub(strangers_max);
+        let known_max = connections_max.saturating_sub(strangers_max).max(1);
         let inner = Inner {
             next_id: 0,
             strangers: BTreeMap::new(),
@@ -149,11 +149,16 @@ impl Connections {
     pub(super) fn make_room(&self) {
         let mut inner = self.lock();
         if !inner.evict_surplus(Stage::is_idle)
-            && !inner.evict_surplus(|stage| !stage.is_answering_reserved())
+            && !inner.evict_surplus(|stage| stage.may_be_cut() || is_slow_to_begin(stage))
         {
             inner.evict(None, self.strangers_max, true);
         }
     }
+}
+
+/// Whether no whole head has come although there was time.
+fn is_slow_to_begin(stage: &Stage) -> bool {
+    (stage.is_new() || stage.is_in_head()) && stage.request_begun().elapsed() >= GRACE_IF_SCARCE
 }
 
 impl Inner {
@@ -365,8 +370,10 @@ mod tests {
         let answering = |shown: &Shown, is_reserved: bool| {
             let stage = Stage::default();
             let entry = connections.enter(HERE, &stage, 0);
-            stage.set_reserved(is_reserved);
             let answering = stage.begin_answer();
+            if !is_reserved {
+                stage.set_may_be_cut();
+            }
             entry.is_known_as(shown, false);
             (entry, answering)
         };
@@ -400,6 +407,9 @@ mod tests {
         assert!(!is_evicted(&second));
         let third = enter();
         third.is_known_as(&anna(), false);
+        connections.make_room();
+        assert!(!is_evicted(&third), "its request may be about to come");
+        tokio::time::advance(GRACE_IF_SCARCE).await;
         connections.make_room();
         assert!(is_evicted(&third));
     }

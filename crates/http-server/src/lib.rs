@@ -221,25 +221,15 @@ impl HttpServer {
         let mut state = self.shared.state.subscribe();
         let mut queue = AcceptQueue::new(Arc::clone(&handler));
         loop {
-            let seats = Arc::clone(&self.shared.seats);
-            if seats.available_permits() == 0 {
-                self.shared.connections.make_room();
-            }
-            // A connection without a permit waits in the system's queue, where it costs us nothing.
-            let seat = tokio::select! {
-                Ok(seat) = seats.acquire_owned() => seat,
-                () = tokio::time::sleep(ACCEPT_PAUSE) => {
-                    queue.check();
-                    continue;
-                }
-                () = reached(&mut state, State::Closing) => break,
-            };
             let accepted = tokio::select! {
                 accepted = queue.accept(&listener) => accepted,
                 () = reached(&mut state, State::Closing) => break,
             };
             match accepted {
-                Ok((stream, peer)) => self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat),
+                Ok((stream, peer)) => {
+                    let Some(seat) = self.seat(&mut queue, &mut state).await else { break };
+                    self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat);
+                }
                 // Out of file handles, or the caller left at once: neither is a reason to stop listening.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -249,6 +239,32 @@ impl HttpServer {
             let Ok(seat) = Arc::clone(&self.shared.seats).try_acquire_owned() else { return };
             let Some(Ok((stream, peer))) = listener.accept().now_or_never() else { return };
             self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat);
+        }
+    }
+
+    /// A seat for the connection that was just accepted. Further ones wait in the system's queue, where they cost us
+    /// nothing. `None` if the server drains before there is a seat.
+    async fn seat(
+        &self,
+        queue: &mut AcceptQueue,
+        state: &mut watch::Receiver<State>,
+    ) -> Option<OwnedSemaphorePermit> {
+        loop {
+            let seats = Arc::clone(&self.shared.seats);
+            if let Ok(seat) = Arc::clone(&seats).try_acquire_owned() {
+                return Some(seat);
+            }
+            self.shared.connections.make_room();
+            let seat = tokio::select! {
+                Ok(seat) = seats.acquire_owned() => Some(seat),
+                () = tokio::time::sleep(ACCEPT_PAUSE) => None,
+                () = reached(state, State::Closing) => return None,
+            };
+            // Before the connection is served: its request may be a callback.
+            queue.check();
+            if seat.is_some() {
+                return seat;
+            }
         }
     }
 
