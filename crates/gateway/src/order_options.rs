@@ -16,7 +16,7 @@ use std::time::Duration;
 /// polls after 5 to 15 seconds.
 const COLLECTED_IN: Duration = Duration::from_secs(15);
 const HEADER: &str = "idempotency-key";
-const KEY: &str = "idempotency_key";
+pub(crate) const KEY: &str = "idempotency_key";
 /// The range of `deadline_s`, in seconds.
 const DEADLINE_S: RangeInclusive<u64> = 1..=TIMEOUT_MAX.as_secs();
 /// The range of `min_life_s`. No answer that expires lives longer than a day.
@@ -42,6 +42,8 @@ pub(crate) enum BadOption {
     Reuse { field: String },
     #[error("`{field}` must be a text or a number")]
     Shape { field: String },
+    #[error("`{field}` must be a text or a whole number: send it as text, in quotes")]
+    KeyNumber { field: String },
     #[error("`{field}` was sent twice, with different values: send it once")]
     SentTwice { field: String },
     #[error("there is no field `{}`: did you mean `{meant}`?", .field.escape_debug())]
