@@ -33,7 +33,7 @@ impl AcceptQueue {
         Self { handler, oldest: now, checkpoint: (now, 0), is_late: false }
     }
 
-    /// Accepts the next connection. If it may have waited for long, the handler is told before this returns.
+    /// Accepts the next connection. If it may have waited for long, `accepts_late` is called before this returns.
     pub(super) async fn accept(&mut self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
         // A budget that is used up would look like an empty queue.
         let mut accepting = pin!(unconstrained(listener.accept()));
@@ -93,7 +93,7 @@ mod tests {
     use std::sync::Mutex;
     use tokio::time::advance;
 
-    /// Keeps what it is told about late connections, in seconds.
+    /// Keeps the reports of late connections, in seconds.
     #[derive(Default)]
     struct Reports(Mutex<Vec<(u64, bool)>>);
 
