@@ -1,6 +1,6 @@
 //! Since when callbacks could reach us: the evidence that dates an answer that came by callback. A provider repeats a
 //! callback that got no reply. So a time in which callbacks may not have reached us is an outage: a restart or a
-//! freeze, here or on another node behind the same address. A callback that we could not keep, or answered slowly, is
+//! freeze, or a time without a free connection, here or on another node behind the same address. A callback that we could not keep, or answered slowly, is
 //! an outage for its own order only.
 
 use crate::callback::Addressee;
@@ -33,6 +33,8 @@ pub(crate) struct Reachability {
     listens_since: Option<Timestamp>,
     last_beat: Option<Timestamp>,
     outages: Vec<Outage>,
+    /// The present time without a free connection, so far: callbacks may be waiting to be accepted.
+    late: Option<Outage>,
     /// Orders with a callback that got no reply, or a late one.
     unanswered: BTreeMap<Key, Outage>,
     /// Callbacks that are being handled: their orders, and when their requests began.
@@ -86,6 +88,11 @@ impl Reachability {
         }
     }
 
+    /// The outages of this process, with the present time without a free connection.
+    fn outages(&self) -> Vec<Outage> {
+        self.outages.iter().copied().chain(self.late).collect()
+    }
+
     /// Until when callbacks could reach this process, as far as it knows.
     fn reachable_until(&self, now: Timestamp) -> Timestamp {
         self.last_beat.filter(|beat| *beat + BEAT_LATE < now).unwrap_or(now)
@@ -94,6 +101,7 @@ impl Reachability {
     /// Until when every callback was answered, as far as this process knows.
     fn answered_until(&self, now: Timestamp) -> Timestamp {
         let reachable = self.reachable_until(now);
+        let reachable = self.late.map_or(reachable, |late| late.from.min(reachable));
         self.open.values().map(|(_, begun)| *begun).fold(reachable, Timestamp::min)
     }
 
@@ -115,6 +123,16 @@ impl Reachability {
             self.rounds.plan_for_all(now, skew);
         }
         self.last_beat = Some(now);
+    }
+
+    /// Notes that no connection was accepted from `from` to `now`, or that one may have waited as long.
+    fn note_late(&mut self, from: Timestamp, now: Timestamp, is_over: bool, skew: Duration) {
+        let from = self.late.map_or(from, |late| late.from.min(from));
+        self.late = Some(Outage { from, to: now }).filter(|_| !is_over);
+        if is_over {
+            self.note(from, now);
+            self.rounds.plan_for_all(now, skew);
+        }
     }
 
     fn heed(&mut self, members: &Members, own: u64, address: &str, now: Timestamp) {
@@ -140,7 +158,7 @@ impl Reachability {
 
     /// The evidence for a callback of this order that has arrived now. Its request began at `begun`.
     fn receipt(&self, key: &Key, begun: Timestamp, now: Timestamp) -> Receipt {
-        let mut outages = self.outages.clone();
+        let mut outages = self.outages();
         outages.retain(|outage| outage.to + REMEMBERED >= now);
         let until = self.reachable_until(now);
         if until < now {
@@ -224,6 +242,16 @@ impl Engine {
         }
     }
 
+    /// Notes that callbacks may have waited for `waited` before their connections are accepted, because no connection
+    /// was free. While this lasts it is noted again and again, and a last time when it is over.
+    pub fn callbacks_waited(&self, waited: Duration, is_over: bool) {
+        let now = self.now();
+        let mut reach = lock(&self.reach);
+        if reach.listens_since.is_some() {
+            reach.note_late(now - waited, now, is_over, self.settings.policy.clock_skew);
+        }
+    }
+
     /// Reads from the status of other nodes which addresses could be called, and since when not.
     pub fn heed_members(&self, members: &Members) {
         let now = self.now();
@@ -245,7 +273,7 @@ impl Engine {
         reach.listens_since?;
         let address = self.settings.callback.as_ref().map_or("", |callback| callback.base()).to_owned();
         let (until, unanswered) = (reach.reachable_until(now), reach.unanswered_until(now));
-        Some(Reach { address, until, outages: reach.outages.clone(), unanswered })
+        Some(Reach { address, until, outages: reach.outages(), unanswered })
     }
 
     /// Notes that the worker runs.
@@ -368,6 +396,21 @@ mod tests {
         let reach = reading(vec![other], at(100));
         assert_eq!(reach.receipt(&KEY, at(100), at(100)).outages, [missed]);
         assert_eq!(reach.receipt(&OTHER, at(100), at(100)).outages, []);
+    }
+
+    /// Trap: a callback waited 20 s for a free connection, and its answer looked 20 s younger than it was.
+    #[test]
+    fn a_time_without_a_free_connection_is_an_outage_from_its_beginning_and_outlasts_its_end() {
+        let mut reach = reading(Vec::new(), at(100));
+        let late = |to| [Outage { from: at(90), to: at(to) }];
+        reach.note_late(at(90), at(93), false, Duration::ZERO);
+        reach.note_late(at(91), at(100), false, Duration::ZERO);
+        assert_eq!(reach.receipt(&KEY, at(100), at(100)).outages, late(100), "while it lasts");
+        assert_eq!(reach.answered_until(at(100)), at(90), "a restart would find callbacks without a reply");
+        reach.note_late(at(90), at(110), true, Duration::ZERO);
+        reach.last_beat = Some(at(120));
+        assert_eq!(reach.receipt(&KEY, at(120), at(120)).outages, late(110));
+        assert_eq!(reach.answered_until(at(120)), at(120));
     }
 
     #[test]

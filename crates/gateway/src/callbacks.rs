@@ -18,6 +18,7 @@ use quittance_ports::{Callback, CallbackMessage};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// The path of every callback address, before its last segment.
@@ -107,6 +108,10 @@ impl RequestHandler for CallbackApi {
 
     fn needs_no_key(&self) -> bool {
         false
+    }
+
+    fn accepts_late(&self, waited: Duration, is_over: bool) {
+        self.engine.callbacks_waited(waited, is_over);
     }
 }
 

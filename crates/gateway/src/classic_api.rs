@@ -88,7 +88,7 @@ impl ClassicApi {
         let (form, mut doubled) =
             match Form::read_with_doubles(request.query(), request.content_type(), &request.body) {
                 Ok(read) => read,
-                Err(bad @ (BadForm::Document(_) | BadForm::Shape { .. })) => {
+                Err(bad @ (BadForm::Document(_) | BadForm::Shape { .. } | BadForm::KeyNumber { .. })) => {
                     return unread_classic::refuse(
                         request,
                         &ClassicRefusal::because(codes::BAD_PARAMETERS, bad),

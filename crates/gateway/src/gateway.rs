@@ -170,6 +170,10 @@ impl RequestHandler for Gateway {
     fn needs_no_key(&self) -> bool {
         self.apis.orders.tenants().local().is_some()
     }
+
+    fn accepts_late(&self, waited: Duration, is_over: bool) {
+        self.apis.orders.engine().callbacks_waited(waited, is_over);
+    }
 }
 
 /// A request on its way to its API.

@@ -15,8 +15,7 @@ use std::time::Duration;
 /// The life that an answer must have for a client that gets an id and not the answer itself. Such a client first
 /// polls after 5 to 15 seconds.
 const COLLECTED_IN: Duration = Duration::from_secs(15);
-const HEADER: &str = "idempotency-key";
-const KEY: &str = "idempotency_key";
+pub(crate) const KEY: &str = "idempotency_key";
 /// The range of `deadline_s`, in seconds.
 const DEADLINE_S: RangeInclusive<u64> = 1..=TIMEOUT_MAX.as_secs();
 /// The range of `min_life_s`. No answer that expires lives longer than a day.
@@ -25,8 +24,12 @@ const MIN_LIFE_S: RangeInclusive<u64> = 0..=86_400;
 /// What is wrong with one of the fields.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadOption {
-    #[error("the header Idempotency-Key was sent {count} times: send it once")]
-    TwoHeaders { count: usize },
+    #[error("the header {name} was sent {count} times: send it once")]
+    TwoHeaders { name: &'static str, count: usize },
+    #[error(
+        "the headers Idempotency-Key and X-Idempotency-Key differ: send one of them, or the same in both"
+    )]
+    HeadersDiffer,
     #[error(
         "an idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters and no blank: \
          this one, of {bytes} bytes, does not"
@@ -42,6 +45,8 @@ pub(crate) enum BadOption {
     Reuse { field: String },
     #[error("`{field}` must be a text or a number")]
     Shape { field: String },
+    #[error("`{field}` must be a text or a whole number: send it as text, in quotes")]
+    KeyNumber { field: String },
     #[error("`{field}` was sent twice, with different values: send it once")]
     SentTwice { field: String },
     #[error("there is no field `{}`: did you mean `{meant}`?", .field.escape_debug())]
@@ -95,13 +100,19 @@ impl OptionFields {
     }
 }
 
-/// The idempotency key in the header, if there is one.
+/// The idempotency key in the headers, if there is one.
 pub(crate) fn key_in_header(headers: &HeaderMap) -> Result<Option<String>, BadOption> {
-    let mut given = headers.get_all(HEADER).iter();
-    let Some(key) = given.next() else { return Ok(None) };
-    match given.count() {
-        0 => checked_key(key.as_bytes()).map(Some),
-        more => Err(BadOption::TwoHeaders { count: more + 1 }),
+    let read = |name: &str, shown: &'static str| {
+        let mut given = headers.get_all(name).iter();
+        let Some(key) = given.next() else { return Ok(None) };
+        match given.count() {
+            0 => checked_key(key.as_bytes()).map(Some),
+            more => Err(BadOption::TwoHeaders { name: shown, count: more + 1 }),
+        }
+    };
+    match (read("idempotency-key", "Idempotency-Key")?, read("x-idempotency-key", "X-Idempotency-Key")?) {
+        (Some(one), Some(other)) if one != other => Err(BadOption::HeadersDiffer),
+        (one, other) => Ok(one.or(other)),
     }
 }
 
@@ -177,7 +188,7 @@ mod tests {
     fn read(header: Option<&'static str>, fields: &[(&str, &str)]) -> Result<Draft, BadOption> {
         let mut headers = HeaderMap::new();
         if let Some(key) = header {
-            headers.insert(HEADER, HeaderValue::from_static(key));
+            headers.insert("idempotency-key", HeaderValue::from_static(key));
         }
         let mut given = OptionFields::default();
         for (name, text) in fields {
@@ -211,9 +222,9 @@ mod tests {
         }
         assert_eq!(key(Some(""), &[]), Err(BadOption::Key { bytes: 0 }));
         let mut headers = HeaderMap::new();
-        headers.append(HEADER, HeaderValue::from_static("a"));
-        headers.append(HEADER, HeaderValue::from_static("a"));
-        assert_eq!(key_in_header(&headers), Err(BadOption::TwoHeaders { count: 2 }));
+        headers.append("idempotency-key", HeaderValue::from_static("a"));
+        headers.append("idempotency-key", HeaderValue::from_static("a"));
+        assert_eq!(key_in_header(&headers), Err(BadOption::TwoHeaders { name: "Idempotency-Key", count: 2 }));
     }
 
     #[test]

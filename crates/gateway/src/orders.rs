@@ -166,7 +166,8 @@ impl OrderService {
     #[must_use]
     pub fn new(engine: Arc<Engine>, tenants: Tenants, commit_feed: CommitFeed, webhooks: Webhooks) -> Self {
         let account = AccountCache::new(Arc::clone(engine.provider()));
-        let streams = Streams::new(tenants.is_only_one());
+        let limits = Limits::default();
+        let streams = Streams::new(tenants.is_only_one(), &limits);
         Self {
             inner: Arc::new(Inner {
                 engine,
@@ -178,7 +179,7 @@ impl OrderService {
                 logged: LogOnce::default(),
                 shared: SharedSingleUse::default(),
                 is_closing: watch::Sender::new(false),
-                waits: tenant_limits::waits(Limits::default().requests_max),
+                waits: tenant_limits::waits(&limits),
                 streams,
                 wrong_keys: WrongKeys::default(),
                 quotas: None,

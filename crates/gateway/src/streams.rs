@@ -3,9 +3,10 @@
 use crate::Tenant;
 use crate::tenant_permits::{TenantPermit, TenantPermits};
 use crate::v1::problem::{Code, Refused};
+use quittance_http_server::Limits;
 use std::time::Duration;
 
-/// How many live streams tenants may have at once.
+/// How many live streams tenants may have at once, if there are at least four times as many connections.
 const STREAMS_MAX: usize = 1024;
 /// How many live streams the operator may have at once.
 const OPERATOR_STREAMS_MAX: usize = 64;
@@ -27,8 +28,9 @@ pub struct StreamPermit {
 }
 
 impl Streams {
-    pub(crate) fn new(has_one_tenant: bool) -> Self {
-        let (tenants, operator) = (TenantPermits::new(STREAMS_MAX), TenantPermits::new(OPERATOR_STREAMS_MAX));
+    pub(crate) fn new(has_one_tenant: bool, limits: &Limits) -> Self {
+        let streams_max = STREAMS_MAX.min(limits.connections_max.div_ceil(4));
+        let (tenants, operator) = (TenantPermits::new(streams_max), TenantPermits::new(OPERATOR_STREAMS_MAX));
         Self { tenants, operator, has_one_tenant }
     }
 

@@ -1,6 +1,7 @@
 //! Connections that have not shown a key ("strangers"). They get few seats. When there are too many, an idle one is
 //! closed for the next, so that a health check or a provider's callback always gets in. A connection that shows a
-//! tenant's key belongs to that tenant, which has a share of the other seats.
+//! tenant's key belongs to that tenant, which has a share of the other seats. A connection beyond that share is
+//! surplus: it is closed as soon as its seat is needed, even if its request is being answered.
 //!
 //! The cost of an accepted connection must not grow with the number of strangers: else strangers that keep coming
 //! fill the system's queue, and all others wait. So only a limited number of connections is checked: the oldest of
@@ -48,6 +49,26 @@ struct Inner {
     /// connection is last.
     crowds: BTreeSet<(usize, Reverse<u64>, IpAddr)>,
     known: Shares,
+    /// The connections of tenants that have their share already, by tenant, and then by id, which is by age.
+    surplus: BTreeMap<String, BTreeMap<u64, Surplus>>,
+}
+
+#[derive(Debug)]
+struct Surplus {
+    stage: Stage,
+    evicted: Arc<Notify>,
+}
+
+/// Whose connection this is.
+#[derive(Debug)]
+enum Standing {
+    Stranger,
+    /// Within the share of this tenant.
+    Known(String),
+    /// Beyond the share of this tenant.
+    Surplus(String),
+    /// Not limited, because it is the operator's.
+    Operator,
 }
 
 #[derive(Debug)]
@@ -64,19 +85,20 @@ pub(super) struct ConnectionEntry {
     id: u64,
     evicted: Arc<Notify>,
     stage: Stage,
-    tenant: Mutex<Option<String>>,
+    standing: Mutex<Standing>,
 }
 
 impl Connections {
     pub(super) fn new(connections_max: usize) -> Arc<Self> {
         let strangers_max = (connections_max / STRANGERS_SHARE).clamp(1, connections_max.max(1));
-        let known_max = connections_max.saturating_sub(strangers_max);
+        let known_max = connections_max.saturating_sub(strangers_max).max(1);
         let inner = Inner {
             next_id: 0,
             strangers: BTreeMap::new(),
             strangers_count: 0,
             crowds: BTreeSet::new(),
             known: Shares::new(known_max),
+            surplus: BTreeMap::new(),
         };
         Arc::new(Self { connections_max, strangers_max, known_max, inner: Mutex::new(inner) })
     }
@@ -89,7 +111,8 @@ impl Connections {
         free_seats < self.connections_max / SCARCE_SHARE
     }
 
-    /// Adds a new connection as a stranger. If there are too many, an idle one is closed.
+    /// Adds a new connection as a stranger. If there are too many, an idle one is closed. If seats are scarce, an idle
+    /// connection of a tenant beyond its share is closed, too.
     pub(super) fn enter(
         self: &Arc<Self>,
         address: IpAddr,
@@ -105,6 +128,9 @@ impl Connections {
         } else if inner.strangers_count >= self.strangers_max {
             inner.evict(None, self.strangers_max, is_scarce);
         }
+        if is_scarce {
+            inner.evict_surplus(Stage::is_idle);
+        }
         let stranger =
             Stranger { since: Instant::now(), stage: stage.clone(), evicted: Arc::clone(&evicted) };
         let id = inner.insert(address, stranger);
@@ -114,14 +140,25 @@ impl Connections {
             id,
             evicted,
             stage: stage.clone(),
-            tenant: Mutex::default(),
+            standing: Mutex::new(Standing::Stranger),
         }
     }
 
-    /// Closes an idle stranger, because all seats are taken and a connection waits for one.
+    /// Closes a connection, because all seats are taken and a further connection waits for one. The first choice is a
+    /// tenant's connection beyond its share. Its order goes on without it.
     pub(super) fn make_room(&self) {
-        self.lock().evict(None, self.strangers_max, true);
+        let mut inner = self.lock();
+        if !inner.evict_surplus(Stage::is_idle)
+            && !inner.evict_surplus(|stage| stage.may_be_cut() || is_slow_to_begin(stage))
+        {
+            inner.evict(None, self.strangers_max, true);
+        }
     }
+}
+
+/// Whether no whole head has come although there was time.
+fn is_slow_to_begin(stage: &Stage) -> bool {
+    (stage.is_new() || stage.is_in_head()) && stage.request_begun().elapsed() >= GRACE_IF_SCARCE
 }
 
 impl Inner {
@@ -158,8 +195,31 @@ impl Inner {
         changed
     }
 
-    fn is_stranger(&self, address: IpAddr, id: u64) -> bool {
-        self.strangers.get(&address).is_some_and(|strangers| strangers.contains_key(&id))
+    fn add_surplus(&mut self, tenant: &str, id: u64, surplus: Surplus) {
+        self.surplus.entry(tenant.to_owned()).or_default().insert(id, surplus);
+    }
+
+    fn remove_surplus(&mut self, tenant: &str, id: u64) -> Option<Surplus> {
+        let of_tenant = self.surplus.get_mut(tenant)?;
+        let removed = of_tenant.remove(&id);
+        if of_tenant.is_empty() {
+            self.surplus.remove(tenant);
+        }
+        removed
+    }
+
+    /// Closes the oldest connection that may go, of the tenant with the most connections beyond its share. Returns
+    /// whether there was one.
+    fn evict_surplus(&mut self, may_go: impl Fn(&Stage) -> bool) -> bool {
+        let Some((tenant, most)) = self.surplus.iter().max_by_key(|(_, surplus)| surplus.len()) else {
+            return false;
+        };
+        let oldest = most.iter().take(LOOKED_AT_MAX).find(|(_, surplus)| may_go(&surplus.stage));
+        let Some((tenant, id)) = oldest.map(|(id, _)| (tenant.clone(), *id)) else { return false };
+        if let Some(surplus) = self.remove_surplus(&tenant, id) {
+            surplus.evicted.notify_one();
+        }
+        true
     }
 
     /// The oldest connections of this address, or of the addresses that have the most.
@@ -212,43 +272,145 @@ impl ConnectionEntry {
         self.evicted.notified().await;
     }
 
-    /// Removes the connection from the strangers, because no key is needed.
+    /// Counts the connection as one of a caller, because no key is needed.
     pub(super) fn is_let_in(&self) {
-        self.connections.lock().remove(self.address, self.id);
+        self.belongs_to("", true);
         self.stage.set_known();
     }
 
     /// Records who sends requests over this connection, after a key has shown it. A connection of a tenant that
-    /// already has its share stays a stranger.
+    /// already has its share is surplus.
     pub(super) fn is_known_as(&self, shown: &Shown, is_alone: bool) {
-        let tenant = match shown {
-            Shown::Tenant(tenant) => Some(tenant),
-            Shown::Operator => None,
-            Shown::Nothing | Shown::WrongKey(_) => return,
-        };
-        let mut inner = self.connections.lock();
-        if !inner.is_stranger(self.address, self.id) {
+        match shown {
+            Shown::Tenant(tenant) => self.belongs_to(tenant, is_alone),
+            Shown::Operator => self.belongs_to_operator(),
+            Shown::Nothing | Shown::WrongKey(_) => {}
+        }
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn belongs_to(&self, tenant: &str, is_alone: bool) {
+        let mut standing = self.standing();
+        if matches!(*standing, Standing::Known(_) | Standing::Operator) {
             return;
         }
-        if let Some(tenant) = tenant {
-            let is_full = inner.known.taken() >= self.connections.known_max;
-            if is_full || !(is_alone || inner.known.may_take(tenant)) {
-                return;
-            }
-            inner.known.take(tenant);
-            *self.tenant.lock().unwrap_or_else(PoisonError::into_inner) = Some(tenant.clone());
+        let mut inner = self.connections.lock();
+        let is_full = inner.known.taken() >= self.connections.known_max;
+        let has_share = !is_full && (is_alone || inner.known.may_take(tenant));
+        let is_there = match &*standing {
+            Standing::Surplus(surplus) if surplus == tenant && !has_share => return,
+            Standing::Surplus(surplus) => inner.remove_surplus(surplus, self.id).is_some(),
+            _ => inner.remove(self.address, self.id).is_some(),
+        };
+        // If not, it has just been closed for another.
+        if !is_there {
+            return;
         }
-        inner.remove(self.address, self.id);
-        self.stage.set_known();
+        if has_share {
+            inner.known.take(tenant);
+            *standing = Standing::Known(tenant.to_owned());
+            self.stage.set_known();
+        } else {
+            let surplus = Surplus { stage: self.stage.clone(), evicted: Arc::clone(&self.evicted) };
+            inner.add_surplus(tenant, self.id, surplus);
+            *standing = Standing::Surplus(tenant.to_owned());
+        }
+    }
+
+    fn belongs_to_operator(&self) {
+        let mut standing = self.standing();
+        let mut inner = self.connections.lock();
+        let is_there = match &*standing {
+            Standing::Known(_) | Standing::Operator => false,
+            Standing::Surplus(tenant) => inner.remove_surplus(tenant, self.id).is_some(),
+            Standing::Stranger => inner.remove(self.address, self.id).is_some(),
+        };
+        if is_there {
+            *standing = Standing::Operator;
+            self.stage.set_known();
+        }
     }
 }
 
 impl Drop for ConnectionEntry {
     fn drop(&mut self) {
+        let standing = self.standing();
         let mut inner = self.connections.lock();
-        inner.remove(self.address, self.id);
-        if let Some(tenant) = self.tenant.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            inner.known.give_back(&tenant);
+        match &*standing {
+            Standing::Stranger => _ = inner.remove(self.address, self.id),
+            Standing::Known(tenant) => inner.known.give_back(tenant),
+            Standing::Surplus(tenant) => _ = inner.remove_surplus(tenant, self.id),
+            Standing::Operator => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timed_io::Answering;
+    use futures_util::FutureExt;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn anna() -> Shown {
+        Shown::Tenant("anna".to_owned())
+    }
+
+    fn is_evicted(entry: &ConnectionEntry) -> bool {
+        entry.evicted().now_or_never().is_some()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_beyond_the_share_of_its_tenant_makes_room_and_a_callback_does_not() {
+        let connections = Connections::new(8);
+        let answering = |shown: &Shown, is_reserved: bool| {
+            let stage = Stage::default();
+            let entry = connections.enter(HERE, &stage, 0);
+            let answering = stage.begin_answer();
+            if !is_reserved {
+                stage.set_may_be_cut();
+            }
+            entry.is_known_as(shown, false);
+            (entry, answering)
+        };
+        let is_evicted = |(entry, _): &(ConnectionEntry, Answering)| is_evicted(entry);
+        let callback = answering(&Shown::Nothing, true);
+        let in_share: Vec<_> = (0..4).map(|_| answering(&anna(), false)).collect();
+        let beyond: Vec<_> = (0..2).map(|_| answering(&anna(), false)).collect();
+        let operator = answering(&Shown::Operator, true);
+        connections.make_room();
+        assert_eq!(beyond.iter().map(is_evicted).collect::<Vec<_>>(), [true, false], "the oldest one goes");
+        connections.make_room();
+        connections.make_room();
+        assert!(is_evicted(&beyond[1]));
+        assert!(!in_share.iter().chain([&callback, &operator]).any(is_evicted));
+        drop(in_share);
+        let again = answering(&anna(), false);
+        connections.make_room();
+        assert!(!is_evicted(&again), "the share was given back");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_beyond_the_share_of_its_tenant_is_kept_when_its_next_request_finds_a_free_share() {
+        let connections = Connections::new(2);
+        let enter = || connections.enter(HERE, &Stage::default(), 2);
+        let (first, second) = (enter(), enter());
+        first.is_known_as(&anna(), false);
+        second.is_known_as(&anna(), false);
+        drop(first);
+        second.is_known_as(&anna(), false);
+        connections.make_room();
+        assert!(!is_evicted(&second));
+        let third = enter();
+        third.is_known_as(&anna(), false);
+        connections.make_room();
+        assert!(!is_evicted(&third), "its request may be about to come");
+        tokio::time::advance(GRACE_IF_SCARCE).await;
+        connections.make_room();
+        assert!(is_evicted(&third));
     }
 }

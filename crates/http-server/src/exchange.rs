@@ -76,6 +76,9 @@ impl HttpServer {
         }
         let (method, size) = (head.method.clone(), AnnouncedSize::of(&head.headers));
         let mut request = handler.begin(head);
+        if !request.is_reserved() {
+            peer.stage.set_may_be_cut();
+        }
         // A body may take long. Until its sender is known, its connection may be closed to make place for others.
         let look = |beginning: &[u8]| {
             if !peer.stage.is_known() {

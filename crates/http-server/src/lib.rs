@@ -3,6 +3,7 @@
 //! response.
 #![forbid(unsafe_code)]
 
+mod accept_queue;
 mod connections;
 mod cross_site;
 mod exchange;
@@ -17,6 +18,7 @@ pub use limits::{Counts, Limits};
 pub use tls::Tls;
 pub use wrong_keys::{SenderSlot, Shown, WrongKeys};
 
+use accept_queue::AcceptQueue;
 use bytes::Bytes;
 use connections::{ConnectionEntry, Connections};
 use futures_util::FutureExt;
@@ -77,6 +79,10 @@ pub trait RequestHandler: Send + Sync + 'static {
 
     /// Whether callers need no key, so that every caller is known.
     fn needs_no_key(&self) -> bool;
+
+    /// Called when a new connection may have waited for `waited` before it is accepted, because no seat was free.
+    /// While this lasts it is called again and again, and a last time when it is over.
+    fn accepts_late(&self, waited: Duration, is_over: bool);
 }
 
 /// A request whose head has arrived, with its route.
@@ -213,23 +219,17 @@ impl HttpServer {
     /// within the same limits.
     pub async fn serve(self, handler: Arc<dyn RequestHandler>, listener: TcpListener, tls: Option<Tls>) {
         let mut state = self.shared.state.subscribe();
+        let mut queue = AcceptQueue::new(Arc::clone(&handler));
         loop {
-            let seats = Arc::clone(&self.shared.seats);
-            if seats.available_permits() == 0 {
-                self.shared.connections.make_room();
-            }
-            // A connection without a permit waits in the system's queue, where it costs us nothing.
-            let seat = tokio::select! {
-                Ok(seat) = seats.acquire_owned() => seat,
-                () = tokio::time::sleep(ACCEPT_PAUSE) => continue,
-                () = reached(&mut state, State::Closing) => break,
-            };
             let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
+                accepted = queue.accept(&listener) => accepted,
                 () = reached(&mut state, State::Closing) => break,
             };
             match accepted {
-                Ok((stream, peer)) => self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat),
+                Ok((stream, peer)) => {
+                    let Some(seat) = self.seat(&mut queue, &mut state).await else { break };
+                    self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat);
+                }
                 // Out of file handles, or the caller left at once: neither is a reason to stop listening.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -239,6 +239,32 @@ impl HttpServer {
             let Ok(seat) = Arc::clone(&self.shared.seats).try_acquire_owned() else { return };
             let Some(Ok((stream, peer))) = listener.accept().now_or_never() else { return };
             self.let_in(&handler, (stream, peer.ip()), tls.clone(), seat);
+        }
+    }
+
+    /// A seat for the connection that was just accepted. Further ones wait in the system's queue, where they cost us
+    /// nothing. `None` if the server drains before there is a seat.
+    async fn seat(
+        &self,
+        queue: &mut AcceptQueue,
+        state: &mut watch::Receiver<State>,
+    ) -> Option<OwnedSemaphorePermit> {
+        loop {
+            let seats = Arc::clone(&self.shared.seats);
+            if let Ok(seat) = Arc::clone(&seats).try_acquire_owned() {
+                return Some(seat);
+            }
+            self.shared.connections.make_room();
+            let seat = tokio::select! {
+                Ok(seat) = seats.acquire_owned() => Some(seat),
+                () = tokio::time::sleep(ACCEPT_PAUSE) => None,
+                () = reached(state, State::Closing) => return None,
+            };
+            // Before the connection is served: its request may be a callback.
+            queue.check();
+            if seat.is_some() {
+                return seat;
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most open connections. A further connection waits until one is closed.
+    /// The most connections that are served at once. A further connection waits until one is closed.
     pub connections_max: usize,
     /// The most requests at once. A further request is refused at once.
     pub requests_max: usize,

@@ -22,6 +22,8 @@ struct Shared {
     begun: Mutex<Instant>,
     /// Whether the client has shown a key.
     is_known: AtomicBool,
+    /// Whether the current request may be cut off for another connection.
+    may_be_cut: AtomicBool,
 }
 
 /// The client has just connected. A busy machine may read the first bytes only when the time is over, so the time
@@ -40,6 +42,7 @@ impl Default for Shared {
             stage: AtomicU8::new(NEW),
             begun: Mutex::new(Instant::now()),
             is_known: AtomicBool::new(false),
+            may_be_cut: AtomicBool::new(false),
         }
     }
 }
@@ -50,12 +53,14 @@ const STRANGER_IDLE_WAIT: Duration = Duration::from_secs(10);
 impl Stage {
     /// Marks the request as being answered until the returned value is dropped.
     pub(super) fn begin_answer(&self) -> Answering {
+        self.0.may_be_cut.store(false, Ordering::Relaxed);
         self.set(ANSWERING);
         Answering(self.clone())
     }
 
     fn set(&self, stage: u8) {
-        self.0.stage.store(stage, Ordering::Relaxed);
+        // A thread that reads this stage also reads the `may_be_cut` of its request.
+        self.0.stage.store(stage, Ordering::Release);
     }
 
     /// Waits for `waiting` in the middle of a response, and marks the connection as paused meanwhile.
@@ -85,6 +90,17 @@ impl Stage {
 
     pub(super) fn set_known(&self) {
         self.0.is_known.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the current request be cut off for another connection. Not for a request on a reserved route, such as a
+    /// callback.
+    pub(super) fn set_may_be_cut(&self) {
+        self.0.may_be_cut.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a request is being read or answered that may be cut off.
+    pub(super) fn may_be_cut(&self) -> bool {
+        (self.is_answering() || self.is_paused()) && self.0.may_be_cut.load(Ordering::Relaxed)
     }
 
     /// Whether a head has begun and has not ended.
@@ -117,7 +133,7 @@ impl Stage {
     }
 
     fn now(&self) -> u8 {
-        self.0.stage.load(Ordering::Relaxed)
+        self.0.stage.load(Ordering::Acquire)
     }
 }
 

@@ -183,7 +183,7 @@ impl Prepared {
         };
         let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
         let orders = OrderService::new(Arc::clone(engine), tenants, commit_feed, webhooks);
-        let orders = orders.with_requests_max(setup.settings.limits.requests_max);
+        let orders = orders.with_limits(&setup.settings.limits);
         let orders = match leases {
             Some(leases) => orders.with_neighbours(leases, number),
             None => orders,

@@ -25,7 +25,8 @@ const MAY_SLEEP: &[(&str, &str)] = &[
     ("crates/gateway/tests/gateway/still_clock.rs", "sleep_until"),
     ("crates/gateway/tests/gateway/v1/fixture.rs", "sleep_until"),
     ("crates/gateway/tests/gateway/webhooks/fixture.rs", "sleep_until"),
-    // Time is what they test: how long a socket may be idle, and that nothing happens meanwhile.
+    // Time is what they test: how long a socket may be idle or not accepted, and that nothing happens
+    // meanwhile.
     (
         "crates/gateway/tests/gateway/server/limits.rs",
         "a_connection_that_takes_too_long_over_its_head_is_closed",
@@ -45,6 +46,10 @@ const MAY_SLEEP: &[(&str, &str)] = &[
     (
         "crates/gateway/tests/gateway/callbacks/calls.rs",
         "a_callback_that_breaks_off_is_an_outage_from_its_beginning",
+    ),
+    (
+        "crates/gateway/tests/gateway/v1/shares.rs",
+        "a_time_without_a_free_connection_is_an_outage_for_callbacks",
     ),
     ("crates/admin/tests/admin/live.rs", "many_who_watch_cost_no_more_than_one_who_does"),
     ("crates/quittance/tests/library/hosts/world.rs", "settle"),

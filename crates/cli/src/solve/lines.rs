@@ -275,9 +275,12 @@ fn order(line: &[u8], number: u64, config: &Config) -> Result<(Value, Order), (V
         let found = serde_json::from_slice::<Value>(line).ok();
         found.and_then(|found| found.get("id").cloned()).unwrap_or_default()
     };
-    // JSON does not say which of two values counts, so the line is refused, as on `/v1`.
-    if let Err(doubled @ BadDocument::SentTwice { .. }) = json_document::read(line) {
-        return Err((id_of(), format!("line {number} is not an order: {doubled}")));
+    // JSON does not say which of two values counts, and a rounded number is another one: the line is refused, as on
+    // `/v1`.
+    if let Err(bad @ (BadDocument::SentTwice { .. } | BadDocument::InexactNumber { .. })) =
+        json_document::read(line)
+    {
+        return Err((id_of(), format!("line {number} is not an order: {bad}")));
     }
     let line: Line = serde_json::from_slice(line)
         .map_err(|error| (id_of(), format!("line {number} is not an order: {error}")))?;

@@ -17,7 +17,8 @@ static GATEWAY: &[Setting] = rows! {
     "listener.hosts" [hosts] HOSTS,
         "host names under which clients reach this gateway; without tenants, requests for any other host but \
          localhost are refused";
-    "listener.connections_max" [listener.connections_max] SOME, "connections open at once; further connections wait";
+    "listener.connections_max" [listener.connections_max] SOME,
+        "connections open at once; a tenant beyond its share makes room for further ones, else they wait";
     "listener.requests_max" [listener.requests_max] SOME,
         "requests in progress at once; further requests are refused and can be retried";
     "listener.body_bytes_max" [listener.body_bytes_max] BYTES,

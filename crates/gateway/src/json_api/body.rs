@@ -34,6 +34,7 @@ impl TaskRequest {
             Ok(_) => Err(JsonError::NotAnObject),
             Err(BadDocument::NotJson { line, column }) => Err(JsonError::NotJson { line, column }),
             Err(BadDocument::SentTwice { name }) => Err(BadOption::SentTwice { field: name }.into()),
+            Err(bad @ BadDocument::InexactNumber { .. }) => Err(JsonError::InexactNumber(bad)),
         }
     }
 
@@ -205,6 +206,12 @@ fn option(field: &str, value: &Value) -> Result<Option<String>, BadOption> {
         Value::String(text) => Ok(Some(text.clone())),
         Value::Bool(is_set) if matches!(order_options::field_named(field), Some("no_stock" | "nocache")) => {
             Ok(Some(u8::from(*is_set).to_string()))
+        }
+        // `1.0` and `1.00` would be one key.
+        Value::Number(number)
+            if number.is_f64() && order_options::field_named(field) == Some(order_options::KEY) =>
+        {
+            Err(BadOption::KeyNumber { field: field.to_owned() })
         }
         Value::Number(number) => Ok(Some(number.to_string())),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => {

@@ -7,6 +7,7 @@ use crate::orders::Declined;
 use quittance_engine::{Outcome, PlaceError};
 use quittance_lifecycle::BadRequest;
 use quittance_protocol::Dialect;
+use quittance_protocol::classic::json_document::BadDocument;
 use quittance_protocol::json::BadTask;
 use serde_json::Value;
 
@@ -33,6 +34,8 @@ pub(super) enum JsonError {
     Key,
     #[error("The task is missing, empty, or not an object")]
     TaskAbsent,
+    #[error(transparent)]
+    InexactNumber(BadDocument),
     #[error(transparent)]
     BadTask(#[from] BadTask),
     #[error(transparent)]
@@ -94,6 +97,7 @@ impl JsonError {
             Self::CallbackType
             | Self::NoVerdict
             | Self::BadOption(_)
+            | Self::InexactNumber(_)
             | Self::Declined(Declined::Callback(_)) => "ERROR_BAD_PARAMETERS",
             Self::Declined(declined) => return codes::code_of_declined(declined).into(),
             Self::TaskUnknown => "ERROR_NO_SUCH_CAPCHA_ID",

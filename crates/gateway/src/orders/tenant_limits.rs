@@ -2,13 +2,14 @@
 
 use super::{Declined, Inner, OrderService, PAGE};
 use crate::commit_feed::{OpenPlace, PlaceReservation, is_counted};
+use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings};
 use crate::tenant_permits::{TenantPermit, TenantPermits};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use hashbrown::HashSet;
 use quittance_engine::{PlaceError, PlacedOrder};
-use quittance_http_server::WrongKeys;
+use quittance_http_server::{Limits, WrongKeys};
 use quittance_lifecycle::{Draft, Money};
 use quittance_ports::{Leases, StoreError, Threads, Which};
 use quittance_quota::{Quotas, Taken, USE_MAX, Unit};
@@ -23,9 +24,10 @@ const REFUSED_FOR: Duration = Duration::from_millis(500);
 /// The balance that is shown to tenants that may not see the account's.
 const ENOUGH_MONEY: Money = Money(10_000_000);
 
-/// The slots for requests that wait: three quarters of all requests.
-pub(super) fn waits(requests_max: usize) -> TenantPermits {
-    TenantPermits::new(requests_max - requests_max / 4)
+/// The slots for requests that wait: three quarters of all requests, or of all connections if these are fewer.
+pub(super) fn waits(limits: &Limits) -> TenantPermits {
+    let most = limits.requests_max.min(limits.connections_max);
+    TenantPermits::new(most - most / 4)
 }
 
 /// A place among a tenant's open orders, for a placement in progress.
@@ -98,14 +100,15 @@ impl OrderService {
         }
     }
 
-    /// Sets how many requests the server works on at once. It also sets how many requests can wait.
+    /// Sets the limits of the server. They also limit how many requests can wait, and how many live streams there are.
     ///
     /// # Panics
     /// If the service is shared already.
     #[must_use]
-    pub fn with_requests_max(mut self, requests_max: usize) -> Self {
-        Arc::get_mut(&mut self.inner).expect("limits are set before the service is shared").waits =
-            waits(requests_max);
+    pub fn with_limits(mut self, limits: &Limits) -> Self {
+        let inner = Arc::get_mut(&mut self.inner).expect("limits are set before the service is shared");
+        inner.waits = waits(limits);
+        inner.streams = Streams::new(inner.tenants.is_only_one(), limits);
         self
     }
 

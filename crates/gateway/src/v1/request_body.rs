@@ -68,6 +68,9 @@ impl<S: Sync> FromRequest<S> for JsonBody {
                 let words = "It was sent twice in one object, with different values: send it once.";
                 Err(Refused::bad(&name, words))
             }
+            Err(BadDocument::InexactNumber { name }) => {
+                Err(Refused::bad(&name, "The number cannot be kept exactly: send it as text, in quotes."))
+            }
             Err(BadDocument::NotJson { line, column }) => {
                 Err(Code::BadJson.because(format!("The JSON is not valid at line {line}, column {column}.")))
             }

@@ -54,6 +54,8 @@ pub enum BadForm {
     /// client did not mean.
     #[error("`{field}` must be a text or a number")]
     Shape { field: String },
+    #[error("`{field}` must be a text or a whole number: send it as text, in quotes")]
+    KeyNumber { field: String },
 }
 
 impl Form {
@@ -150,7 +152,9 @@ impl FormReader {
     fn read_json(&mut self, body: &[u8]) -> Result<(), BadForm> {
         let members = match json_document::read(String::from_utf8_lossy(body).as_bytes()) {
             Ok(Value::Object(members)) => members,
-            Err(doubled @ BadDocument::SentTwice { .. }) => return Err(doubled.into()),
+            Err(bad @ (BadDocument::SentTwice { .. } | BadDocument::InexactNumber { .. })) => {
+                return Err(bad.into());
+            }
             Ok(_) | Err(BadDocument::NotJson { .. }) => {
                 return Err(BadForm::Malformed { what: "it begins like a JSON object and is none" });
             }
@@ -162,6 +166,10 @@ impl FormReader {
                 Value::String(text) => text,
                 Value::Bool(_) | Value::Array(_) | Value::Object(_) if !may_be(&name, &value) => {
                     return Err(BadForm::Shape { field: name });
+                }
+                // `1.0` and `1.00` would be one key.
+                Value::Number(number) if number.is_f64() && order_field(&name) == Some("idempotency_key") => {
+                    return Err(BadForm::KeyNumber { field: name });
                 }
                 // A form would say it so, and the same order must not get two identities.
                 Value::Bool(is_set) => u8::from(is_set).to_string(),

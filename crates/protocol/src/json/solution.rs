@@ -2,6 +2,7 @@
 //! document, and extra fields. A `solution` is an object whose fields depend on the kind. No field of a provider's
 //! solution is lost.
 
+use crate::classic::json_document;
 use crate::json::dialect::JsonDialect;
 use quittance_lifecycle::Payload;
 use serde_json::{Map, Value, json};
@@ -249,7 +250,7 @@ fn typed(text: &str) -> Value {
     if !is_typed {
         return Value::from(text);
     }
-    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+    json_document::in_text(text).unwrap_or_else(|| Value::from(text))
 }
 
 #[cfg(test)]

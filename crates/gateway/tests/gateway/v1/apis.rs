@@ -71,6 +71,16 @@ impl Placing {
 
 impl Api {
     pub(crate) async fn place(self, fixture: &Fixture, placing: &Placing) -> Answered {
+        fixture.ask(self.ask(placing)).await
+    }
+
+    /// Places the order with this JSON number wherever it has the text `NUMBER`.
+    pub(crate) async fn place_number(self, fixture: &Fixture, placing: &Placing, number: &str) -> Answered {
+        let body = placing.body(self).to_string().replace("\"NUMBER\"", number);
+        fixture.ask(self.ask(placing).body(&body)).await
+    }
+
+    pub(crate) fn ask(self, placing: &Placing) -> Ask {
         let path = match self {
             Self::Classic => "/in.php".to_owned(),
             Self::Json(dialect) => format!("/{dialect}/createTask"),
@@ -83,7 +93,7 @@ impl Api {
         if let Some(key) = &placing.header {
             ask = ask.header("Idempotency-Key", key);
         }
-        fixture.ask(ask).await
+        ask
     }
 
     /// The id of an accepted order.

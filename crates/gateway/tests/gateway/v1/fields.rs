@@ -343,6 +343,49 @@ async fn a_field_of_an_order_that_is_neither_text_nor_number_is_refused_on_every
     Api::Classic.id(&Api::Classic.place(&fixture, &switch).await);
 }
 
+/// Trap: JSON numbers of more than 64 bits were rounded, so ten keys of 24 digits were one job, and ten callers got
+/// one token.
+#[tokio::test]
+async fn a_number_as_a_key_is_kept_digit_by_digit_or_refused_on_every_api() {
+    let fixture = Fixture::new().await;
+    for api in APIS {
+        let refused = Placing::of("fresh-1").field("idempotency_key", "NUMBER");
+        for number in ["202611190000000000000001", "1180591620717411303424", "1.5", "1.0", "1e3", "-0"] {
+            let (_, reason) = api.refusal(&api.place_number(&fixture, &refused, number).await);
+            assert!(reason.contains("as text") || reason.contains("a string"), "{api:?} {number}: {reason}");
+        }
+        if api == Api::V1 {
+            continue;
+        }
+        let placing = Placing::of("hold-1").field("idempotency_key", "NUMBER");
+        let mut ids = Vec::new();
+        for number in ["9007199254740992", "9007199254740993", "18446744073709551615", "-7"] {
+            let id = api.id(&api.place_number(&fixture, &placing, number).await);
+            assert!(!ids.contains(&id), "{api:?} {number}");
+            let as_text = Placing::of("hold-1").field("idempotency_key", number);
+            assert_eq!(api.id(&api.place(&fixture, &as_text).await), id, "{api:?} {number} as text");
+            ids.push(id);
+        }
+    }
+    assert_eq!(fixture.provider.submits("fresh-1"), 0);
+}
+
+#[tokio::test]
+async fn a_number_as_a_parameter_is_kept_digit_by_digit_or_refused_on_every_api() {
+    let fixture = Fixture::new().await;
+    for api in APIS {
+        let placing = Placing::of("NUMBER").field("reuse", "shared");
+        let long = api.place_number(&fixture, &placing, "202611190000000000000001").await;
+        let (_, reason) = api.refusal(&long);
+        assert!(reason.contains("send it as text"), "{api:?}: {reason}");
+        for number in ["9007199254740992", "9007199254740993"] {
+            let id = api.id(&api.place_number(&fixture, &placing, number).await);
+            let as_text = Placing::of(number).field("reuse", "shared");
+            assert_eq!(api.id(&api.place(&fixture, &as_text).await), id, "{api:?} {number} as text");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_field_beside_the_task_that_says_other_than_the_task_is_refused() {
     let fixture = Fixture::new().await;

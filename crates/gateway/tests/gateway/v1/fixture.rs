@@ -160,7 +160,7 @@ impl Fixture {
         let key = (!tenants.is_empty()).then(|| KeyDigest::of(ADMIN));
         let orders =
             OrderService::new(Arc::clone(&engine), Tenants::new(tenants, key), commit_feed, webhooks);
-        let orders = orders.with_requests_max(set.limits.requests_max);
+        let orders = orders.with_limits(&set.limits);
         let admin = Admin::new(orders.clone(), operator);
         let gateway = Gateway::mounted(orders, set, admin.mount());
         tokio::spawn(gateway.serve(listener, None));

@@ -1,5 +1,6 @@
 //! Tests that a repeated request is not paid twice without a sign, and that every answer names its origin.
 
+use super::apis::{APIS, Placing};
 use super::fixture::{ANNA, BERT, Fixture, keyed, order, path_of};
 use super::talk::{Answered, Ask};
 use serde_json::json;
@@ -125,4 +126,30 @@ async fn a_key_that_cannot_be_repeated_exactly_is_refused() {
     let twice = keyed(&order("solve-1"), "k-1").header("Idempotency-Key", "k-2");
     fixture.ask(twice).await.must_be(422, "bad_params");
     fixture.ask(keyed(&order("solve-1"), &"k".repeat(255))).await.order(200);
+}
+
+/// Trap: the header was ignored in silence, so each repeat was a new order.
+#[tokio::test]
+async fn x_idempotency_key_is_another_name_of_the_header_on_every_api() {
+    let fixture = Fixture::new().await;
+    for api in APIS {
+        let place = async |headers: &[(&str, &str)]| {
+            let ask = api.ask(&Placing::of("hold-1").field("reuse", "exclusive"));
+            let ask = headers.iter().fold(ask, |ask, (name, key)| ask.header(name, key));
+            fixture.ask(ask).await
+        };
+        let first = api.id(&place(&[("X-Idempotency-Key", "k-1")]).await);
+        assert_eq!(api.id(&place(&[("x-idempotency-key", "k-1")]).await), first, "{api:?}");
+        assert_eq!(api.id(&place(&[("Idempotency-Key", "k-1")]).await), first, "{api:?}");
+        let both = [("Idempotency-Key", "k-1"), ("X-Idempotency-Key", "k-1")];
+        assert_eq!(api.id(&place(&both).await), first, "{api:?}");
+        assert_ne!(api.id(&place(&[("X-Idempotency-Key", "k-2")]).await), first, "{api:?}");
+        for bad in [
+            [("Idempotency-Key", "k-1"), ("X-Idempotency-Key", "k-2")],
+            [("X-Idempotency-Key", "k-1"), ("X-Idempotency-Key", "k-2")],
+        ] {
+            let (_, reason) = api.refusal(&place(&bad).await);
+            assert!(reason.contains("X-Idempotency-Key"), "{api:?}: {reason}");
+        }
+    }
 }

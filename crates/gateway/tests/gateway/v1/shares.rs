@@ -1,9 +1,11 @@
 //! Tests of permits that tenants share: a tenant that takes as many as it can leaves some for the others and the
 //! operator.
 
-use super::fixture::{ADMIN, ANNA, BERT, Fixture, order};
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, order, path_of};
 use super::talk::Ask;
+use super::unknown_senders::all_others_get_in;
 use quittance_gateway::{GatewaySettings, KeyDigest, Limits, TenantSettings};
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -13,10 +15,15 @@ const REQUESTS_MAX: usize = 40;
 const WAITS_OF_ONE: usize = REQUESTS_MAX * 3 / 4 / 2;
 /// The live streams that one tenant can have.
 const STREAMS_OF_ONE: usize = 512;
+/// The connections of a node that has few of them.
+const CONNECTIONS_MAX: usize = 40;
 
 async fn fixture() -> Fixture {
+    limited(Limits { requests_max: REQUESTS_MAX, ..Limits::default() }).await
+}
+
+async fn limited(limits: Limits) -> Fixture {
     let tenant = |(name, key): (&str, &str)| TenantSettings::new(name, KeyDigest::of(key));
-    let limits = Limits { requests_max: REQUESTS_MAX, ..Limits::default() };
     let settings = GatewaySettings { limits, ..GatewaySettings::default() };
     Fixture::limited([("anna", ANNA), ("bert", BERT)].map(tenant).into(), settings).await
 }
@@ -71,4 +78,57 @@ async fn live_streams_of_one_tenant_keep_no_other_tenant_out() {
         assert_eq!(status, 200, "{path}");
         held.push(stream);
     }
+}
+
+/// Trap: 600 requests with `Prefer: wait=300` on a node for 400 connections. They were shares of 16,384 requests, so
+/// all of them waited, and health checks, callbacks and other tenants found no free connection.
+#[tokio::test]
+async fn requests_of_one_tenant_that_wait_leave_connections_for_all_others() {
+    let fixture = limited(Limits { connections_max: CONNECTIONS_MAX, ..Limits::default() }).await;
+    let placed = fixture.place("hold-1").await.order(202);
+    let wait = || Ask::get(path_of(&placed)).key(ANNA).header("Prefer", "wait=300");
+    let mut held = Vec::new();
+    for _ in 0..2 * CONNECTIONS_MAX {
+        held.push(wait().send(fixture.address).await);
+    }
+    all_others_get_in(&fixture).await;
+    drop(held);
+}
+
+#[tokio::test]
+async fn live_streams_of_one_tenant_leave_connections_for_all_others() {
+    let fixture = limited(Limits { connections_max: CONNECTIONS_MAX, ..Limits::default() }).await;
+    let mut held = Vec::new();
+    for _ in 0..2 * CONNECTIONS_MAX {
+        held.push(Ask::get("/v1/events").key(ANNA).send(fixture.address).await);
+    }
+    all_others_get_in(&fixture).await;
+    drop(held);
+}
+
+/// Trap: a callback waited 20 s for a free connection, and its answer counted as 20 s younger than it was. An expired
+/// answer was handed out.
+#[tokio::test]
+async fn a_time_without_a_free_connection_is_an_outage_for_callbacks() {
+    const HELD: Duration = Duration::from_millis(2500);
+    let fixture = limited(Limits { connections_max: 2, ..Limits::default() }).await;
+    let outages = || fixture.engine.reach().expect("it listens for callbacks").outages;
+    let before = outages();
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = Ask::get("/v1/events").key(ADMIN).send(fixture.address).await;
+        stream.read_u8().await.unwrap();
+        held.push(stream);
+    }
+    let mut callback = Ask::get("/callback/x").send(fixture.address).await;
+    tokio::time::sleep(HELD).await;
+    assert_eq!(outages().len(), before.len() + 1, "other nodes read of it while it lasts");
+    drop(held);
+    callback.read_u8().await.unwrap();
+    let outages = outages();
+    let new: Vec<_> = outages.iter().filter(|outage| !before.contains(outage)).collect();
+    assert!(matches!(new[..], [outage] if outage.to.since(outage.from) >= HELD), "{new:?}");
+    drop(callback);
+    fixture.ask(Ask::get("/healthz")).await;
+    assert_eq!(fixture.engine.reach().unwrap().outages, outages, "no more after it is over");
 }

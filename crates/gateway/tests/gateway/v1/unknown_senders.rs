@@ -35,7 +35,7 @@ async fn connected(fixture: &Fixture, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-async fn all_others_get_in(fixture: &Fixture) {
+pub(super) async fn all_others_get_in(fixture: &Fixture) {
     let asks = [
         Ask::get("/healthz"),
         Ask::get("/callback/x"),

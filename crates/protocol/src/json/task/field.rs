@@ -2,6 +2,7 @@
 //! it back when it is written again.
 
 use super::task_row::{FieldShape, TaskRow};
+use crate::classic::json_document;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -34,7 +35,10 @@ pub(super) fn flatten(task: &Map<String, Value>, row: &TaskRow) -> Vec<(String, 
         let inner = match value {
             Value::Object(inner) => Some(inner.clone()),
             Value::String(text) if row.packed.contains(&name.as_str()) => {
-                serde_json::from_str::<Map<String, Value>>(text).ok()
+                match json_document::in_text(text) {
+                    Some(Value::Object(inner)) => Some(inner),
+                    _ => None,
+                }
             }
             _ => None,
         };
@@ -120,7 +124,7 @@ pub(super) fn write(shape: Option<FieldShape>, param: &Param) -> Option<Value> {
 pub(super) fn write_cookies(param: &Param, takes_lists: bool) -> Option<Option<Value>> {
     match write(Some(FieldShape::Text), param) {
         Some(Value::String(text)) if is_list(&text) => {
-            serde_json::from_str(&text).ok().filter(|_| takes_lists).map(Some)
+            json_document::in_text(&text).filter(|_| takes_lists).map(Some)
         }
         Some(Value::String(text)) => Some(Some(Value::String(recut(&text, ':', '=', "; ")))),
         other => Some(other),
@@ -141,7 +145,7 @@ fn typed(text: &str) -> Value {
         "true" => Value::Bool(true),
         "false" => Value::Bool(false),
         text if text.starts_with(['{', '[']) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+            json_document::in_text(text).unwrap_or_else(|| Value::from(text))
         }
         text if text.len() <= COUNT_LETTERS_MAX => number(text).unwrap_or_else(|| Value::from(text)),
         text => Value::from(text),
