@@ -130,8 +130,8 @@ fn refusal(refusal: &Refusal) -> String {
             )
         }
         Refusal::Expired => {
-            "the answer under this idempotency key has expired, or has less life left than `min_life_s` asks for: use another \
-             key to buy a new one".into()
+            "the answer under this idempotency key has expired, or has too little life left for `min_life_s`: use another key to \
+             buy a new one".into()
         }
         Refusal::NeedsAPerson => {
             "it is not known whether this order has been paid for: it is a dead letter, replay or drop it"
