@@ -126,14 +126,19 @@ impl AppState {
         self.find_words(request, now).await
     }
 
-    /// Finds orders by idempotency key. It is not on record, but the order's key follows from it and from the tenant.
+    /// Finds orders by idempotency key. It is not on record, but the order's key follows from it and from the tenant. An
+    /// order that follows the first has the same idempotency key.
     async fn find_chosen(&self, chosen: &str, now: Timestamp) -> Result<Vec<FoundOrNot>, StoreError> {
         let keys =
             self.orders.tenants().names().map(|tenant| self.orders.engine().chosen_key(tenant, chosen));
         let mut orders = Vec::new();
-        for key in keys.collect::<Vec<_>>() {
+        let mut keys: Vec<Key> = keys.collect();
+        while let Some(key) = keys.pop() {
             match self.orders.engine().read(&key).await {
-                Ok(found) => orders.extend(found.map(|order| read(&order, now))),
+                Ok(found) => {
+                    keys.extend(found.as_ref().and_then(|order| order.followed_by));
+                    orders.extend(found.map(|order| read(&order, now)));
+                }
                 Err(StoreError::Corrupt { key, detail }) => {
                     orders.push(FoundOrNot::Unread(Unreadable { key, detail }.into()));
                 }

@@ -259,6 +259,44 @@ fn a_repeat_that_asked_for_life_gets_the_id_only_if_that_life_is_left_when_its_c
     assert_eq!(repeats(0, 15, &[14, 1]), [true, true], "it asked for no life");
 }
 
+/// Trap: a repeat was told that the answer had expired, long before it did.
+#[test]
+fn a_cancelled_order_with_a_key_is_bought_again_if_its_answer_has_gone_to_another_order() {
+    let policy = policy(true, WhenInDoubt::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Exclusive, true);
+    let steps = [(0, WAKE), (1, accepted(1)), (2, Event::Cancelled), (20, called_back(1))];
+    let taker = Key([9; 32]);
+    let taken = after(&policy, placed(key, &terms, &policy), steps).taken(taker, START + secs(21));
+    let Phase::Claimed { answer, .. } = &taken.phase else { panic!("{taken:?}") };
+    let (now, expired) = (START + secs(22), answer.expires.unwrap());
+    // The taker may still read the answer, so another order follows.
+    let Placement::Follow { advance } = place(Some(&taken), None, key, &terms, now, &policy) else {
+        panic!("it is wanted again")
+    };
+    let followed = advance.next;
+    assert_eq!(followed.taker(), Some(taker));
+    let follower = match place(Some(&followed), None, key, &terms, now, &policy) {
+        Placement::Commit { origin: crate::Origin::Api, advance } => advance.next,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(Some(follower.key), followed.followed_by);
+    let again = |terms: &Arc<Terms>, follower: &Order, at: Timestamp| {
+        place(Some(&followed), Some(follower), key, terms, at, &policy)
+    };
+    assert!(matches!(again(&terms, &follower, now), Placement::Stands { origin: crate::Origin::Joined, .. }));
+    let other = Arc::new(Terms { fingerprint: [1; 32], ..(*terms).clone() });
+    assert_eq!(again(&other, &follower, now), Placement::Refused(Refusal::OtherParameters));
+    let solved = after(&policy, follower, [(30, WAKE), (31, accepted(1)), (40, called_back(1))]);
+    let replay = again(&terms, &solved, START + secs(41));
+    assert!(matches!(replay, Placement::Stands { origin: crate::Origin::Replayed, .. }), "{replay:?}");
+    // The key has had an answer now. It has expired, and nothing is bought in silence.
+    assert_eq!(again(&terms, &solved, START + secs(100_000)), Placement::Refused(Refusal::Expired));
+    match place(Some(&taken), None, key, &terms, expired, &policy) {
+        Placement::Commit { origin: crate::Origin::Api, advance } => assert_eq!(advance.next.life, 2),
+        other => panic!("no order has to keep the answer any more: {other:?}"),
+    }
+}
+
 /// The callback that settles a doubt may be with another node, which kept it while the store was away.
 #[test]
 fn a_doubt_waits_for_a_callback_that_is_here_already_and_not_for_ever() {

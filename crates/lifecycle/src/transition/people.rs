@@ -161,6 +161,10 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
         }
         Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => stands(again),
         Phase::Claimed { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
+        // The key has had no answer yet.
+        Phase::Claimed { by, .. } if order.terms.keyed && *by != order.key && !had_expired(order) => {
+            NextOrder::new(order, now).begin_or_follow(terms, policy)
+        }
         Phase::Solved { .. } | Phase::Claimed { .. } | Phase::Expired { .. } if order.terms.keyed => {
             Placement::Refused(Refusal::Expired)
         }
@@ -186,6 +190,15 @@ fn least_life(order: &Order, terms: &Terms) -> Duration {
         (true, min_life) => min_life + terms.collected_in,
         (false, _) => terms.margin + terms.promised_for(),
     }
+}
+
+/// Whether the order had an answer in this life that expired, before a late one came and went to another order.
+fn had_expired(order: &Order) -> bool {
+    let events = order.timeline.entries.iter().rev().map(|entry| &entry.event);
+    let before_the_claim = events.skip_while(|event| !matches!(event, TimelineEvent::Claimed));
+    let mut of_this_life =
+        before_the_claim.take_while(|event| !matches!(event, TimelineEvent::Placed { .. }));
+    of_this_life.any(|event| matches!(event, TimelineEvent::Expired))
 }
 
 /// Whether a paid answer may still come.
