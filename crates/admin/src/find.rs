@@ -7,6 +7,7 @@ use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
+use quittance_engine::targets::canonical_host;
 use quittance_gateway::OrderId;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
@@ -40,9 +41,10 @@ pub struct FindQuery {
 }
 
 pub(crate) struct FindRequest {
-    /// The query as it was sent, and in lower case.
+    /// The query as it was sent, in lower case, and as a site would be on record.
     typed: String,
     text: String,
+    site: String,
     after: Option<Key>,
     limit: usize,
 }
@@ -55,10 +57,12 @@ impl FromRequestParts<AppState> for FindRequest {
         let Query(FindQuery { q, after, limit }) = query;
         let typed = q.trim().to_owned();
         let text = page_host(&typed).unwrap_or(&typed).to_lowercase();
+        // Sites are on record in ASCII. A part of a host in ASCII stays as it is.
+        let site = if text.is_ascii() { text.clone() } else { canonical_host(&text) };
         if !(1..=TEXT_BYTES_MAX).contains(&typed.len()) {
             return Err(Refused::bad("q", format!("`q` has 1 to {TEXT_BYTES_MAX} bytes.")));
         }
-        Ok(Self { typed, text, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
+        Ok(Self { typed, text, site, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
     }
 }
 
@@ -181,7 +185,7 @@ impl AppState {
     async fn find_words(&self, request: &FindRequest, now: Timestamp) -> Result<FoundOrders, StoreError> {
         let is_it = |order: &Order| {
             let terms = &order.terms;
-            terms.site.contains(&request.text)
+            terms.site.contains(&request.site)
                 || terms.tenant.eq_ignore_ascii_case(&request.text)
                 || terms.kind.eq_ignore_ascii_case(&request.text)
         };

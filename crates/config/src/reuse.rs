@@ -55,12 +55,11 @@ impl ReuseRules {
         }
     }
 
-    /// The setting for an order of this tenant and kind, with the host of its page, if it has one. `None` if the kind
-    /// decides.
+    /// The setting for an order of this tenant and kind, with the host of its page as
+    /// [`host_of_page`](quittance_engine::targets::host_of_page) writes it, if it has one. `None` if the kind decides.
     pub fn setting(&self, tenant: &str, kind: &str, host: Option<&str>) -> Option<ReuseSetting> {
-        let host = host.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
         let by_host = || {
-            let host = host.as_deref()?;
+            let host = host?;
             self.targets.iter().find(|(pattern, _)| pattern.covers(host)).map(|(_, entry)| entry)
         };
         let by_tenant = self.tenants.get(tenant);

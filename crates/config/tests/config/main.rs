@@ -105,7 +105,7 @@ fn the_nearer_to_the_caller_the_stronger_is_the_rule_of_reuse() {
         (
             "other",
             "hcaptcha",
-            Some("SHOP.example.org."),
+            Some("shop.example.org"),
             Some((Reuse::Exclusive, r#"reuse.targets."shop.example.org""#)),
         ),
         ("other", "turnstile", Some("badexample.org"), Some((Reuse::Exclusive, "reuse.default"))),
