@@ -42,15 +42,15 @@ impl ReuseRules {
                 .filter_map(|name| Some((name.last().to_owned(), entry(&name)?)))
                 .collect::<Vec<_>>()
         };
-        let mut targets = entries("targets");
-        targets.sort_by_key(|(host, _)| Reverse(host.trim_start_matches('*').len()));
         let pattern = |(host, entry): (String, _)| Some((HostPattern::parse(&host).ok()?, entry));
+        let mut targets: Vec<_> = entries("targets").into_iter().filter_map(pattern).collect();
+        targets.sort_by_key(|(pattern, _)| Reverse(pattern.narrowness()));
         let of_tenant =
             |label: String| entry(&Name::of(["tenant", &label, "reuse"])).map(|entry| (label, entry));
         Self {
             default: entry(&Name::of(["reuse", "default"])).unwrap_or_default(),
             kinds: entries("kinds").into_iter().collect(),
-            targets: targets.into_iter().filter_map(pattern).collect(),
+            targets,
             tenants: effective.labels("tenant").into_iter().filter_map(of_tenant).collect(),
         }
     }
