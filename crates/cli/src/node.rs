@@ -12,7 +12,7 @@ use quittance::{
 };
 use quittance_config::{Config, ProviderConfig, TenantConfig, duration};
 use quittance_engine::targets::host_of_page;
-use quittance_gateway::{KeyDigest, TenantSettings};
+use quittance_gateway::KeyDigest;
 use quittance_ports::SpillError;
 use quittance_protocol::Protocol;
 use quittance_provider::json::JsonProvider;
