@@ -12,6 +12,7 @@ const EVERY = 3;
 /** How the timeline marks an event. All other events have no mark. */
 const EVENT_STYLES = {
   solved: 'good', claimed: 'good', webhook_delivered: 'good', served_from_stock: 'good', stocked: 'good',
+  handed_over: 'good',
   faulted: 'bad', failed: 'bad', webhook_failed: 'bad', moved_to_dead_letters: 'grave',
   in_doubt: 'slow', left_in_doubt: 'slow', gave_up: 'slow', held: 'slow', too_old: 'slow', noted: 'note',
 };

@@ -3,7 +3,7 @@
 
 use crate::AppState;
 use crate::days::read_days;
-use crate::paid::{EXPIRED, Paid, Recipient, has_expired_untaken, paid};
+use crate::paid::{Paid, Recipient, paid, passed_on};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
@@ -16,7 +16,7 @@ use quittance_gateway::v1::decimal;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::order_problems::store_problem;
 use quittance_gateway::v1::problem::Refused;
-use quittance_lifecycle::{Key, Order, Phase};
+use quittance_lifecycle::{Key, Order};
 use quittance_ports::moment::rfc3339;
 use quittance_ports::{Day, StoreError, Which};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ const LIMIT_MAX: usize = 1000;
 /// How many records are read at once.
 const PAGE: usize = 256;
 const PAGES_MAX: usize = 16;
+/// How often an answer is followed from one order to the next.
+const HAND_OVERS_MAX: usize = 8;
 
 problems!(AuditProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
 
@@ -129,7 +131,7 @@ pub struct PaidAttempt {
     pub unpriced: bool,
     /// The order that got the answer.
     pub who: String,
-    /// Tenant that took the answer from the stock.
+    /// Order that took the answer from the stock; also set if no caller got the answer from that order.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub claimed_by: Option<String>,
     /// Whether an earlier attempt of the same order may have been paid too.
@@ -139,10 +141,6 @@ pub struct PaidAttempt {
 impl PaidAttempt {
     fn of(order: &Order, paid: Paid, currency: &str) -> Self {
         let terms = &order.terms;
-        let claimed_by = match &paid.recipient {
-            Recipient::Taker(by) => Some(by.to_string()),
-            _ => None,
-        };
         Self {
             key: order.key.to_string(),
             id: OrderId::new(&order.key, false).to_string(),
@@ -161,7 +159,7 @@ impl PaidAttempt {
             currency: terms.currency(currency).to_owned(),
             unpriced: paid.is_unpriced,
             who: paid.recipient.words(&terms.tenant),
-            claimed_by,
+            claimed_by: paid.claimed_by.map(|key| key.to_string()),
             possible_double: paid.is_possible_double,
         }
     }
@@ -193,7 +191,7 @@ impl AppState {
                     if !(from..=to).contains(&Day::of(paid.sent)) {
                         continue;
                     }
-                    self.follow(&mut paid).await?;
+                    self.follow(&order, &mut paid).await?;
                     entries.push(PaidAttempt::of(&order, paid, &currency));
                 }
             }
@@ -204,21 +202,25 @@ impl AppState {
         Ok(Audit { currency, entries, unreadable, next: after.map(|key| key.to_string()) })
     }
 
-    /// Finds who got an answer that went to the stock. It is an order of its own there, and while that is on record,
-    /// it has the recipient.
-    async fn follow(&self, paid: &mut Paid) -> Result<(), StoreError> {
-        let Recipient::Stock(key) = paid.recipient else { return Ok(()) };
-        match self.orders.engine().read(&key).await {
-            Ok(Some(surplus))
-                if matches!(surplus.phase, Phase::Expired { .. }) || has_expired_untaken(&surplus) =>
-            {
-                paid.recipient = Recipient::None(EXPIRED);
-            }
-            Ok(Some(surplus)) => {
-                paid.recipient = surplus.taker().map_or(Recipient::Stock(key), Recipient::Taker);
-            }
-            Ok(None) | Err(StoreError::Corrupt { .. }) => {}
-            Err(error) => return Err(error),
+    /// Finds who got an answer that went to the stock, or from there to another order. Each order on the way knows the
+    /// next as long as it is on record.
+    async fn follow(&self, order: &Order, paid: &mut Paid) -> Result<(), StoreError> {
+        let mut from = order.key;
+        for _ in 0..HAND_OVERS_MAX {
+            let (Recipient::Stock(key) | Recipient::Taker(Some(key))) = paid.recipient else { return Ok(()) };
+            let holder = match self.orders.engine().read(&key).await {
+                Ok(Some(holder)) => holder,
+                Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let recipient = match passed_on(&holder, &from) {
+                // The order has it, or still has it for the next order that needs one.
+                None | Some(Recipient::Caller) => return Ok(()),
+                Some(Recipient::StockPlace) if matches!(paid.recipient, Recipient::Stock(_)) => return Ok(()),
+                Some(recipient) => recipient,
+            };
+            paid.claimed_by = recipient.taker().or(paid.claimed_by);
+            (paid.recipient, from) = (recipient, key);
         }
         Ok(())
     }

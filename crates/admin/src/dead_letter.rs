@@ -5,6 +5,7 @@ use crate::replay_price::Prices;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use quittance_engine::Engine;
+use quittance_engine::targets::canonical_host;
 use quittance_gateway::v1::OrderInShort;
 use quittance_gateway::v1::list_page::{bad_query, read_key, read_limit};
 use quittance_gateway::v1::problem::Refused;
@@ -190,7 +191,7 @@ impl DeadLetterQuery {
             filter: DeadLetterFilter {
                 cause: cause.transpose()?,
                 kind: self.kind,
-                site: self.site.map(|site| site.trim_end_matches('.').to_lowercase()),
+                site: self.site.as_deref().map(canonical_host),
                 tenant: self.tenant,
                 before: read_moment("before", self.before.as_deref())?,
                 since: read_moment("since", self.since.as_deref())?,

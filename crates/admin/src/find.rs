@@ -7,6 +7,7 @@ use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
+use quittance_engine::targets::canonical_host;
 use quittance_gateway::OrderId;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
@@ -40,9 +41,10 @@ pub struct FindQuery {
 }
 
 pub(crate) struct FindRequest {
-    /// The query as it was sent, and in lower case.
+    /// The query as it was sent, in lower case, and as a site would be on record.
     typed: String,
     text: String,
+    site: String,
     after: Option<Key>,
     limit: usize,
 }
@@ -55,10 +57,12 @@ impl FromRequestParts<AppState> for FindRequest {
         let Query(FindQuery { q, after, limit }) = query;
         let typed = q.trim().to_owned();
         let text = page_host(&typed).unwrap_or(&typed).to_lowercase();
+        // Sites are on record in ASCII. A part of a host in ASCII stays as it is.
+        let site = if text.is_ascii() { text.clone() } else { canonical_host(&text) };
         if !(1..=TEXT_BYTES_MAX).contains(&typed.len()) {
             return Err(Refused::bad("q", format!("`q` has 1 to {TEXT_BYTES_MAX} bytes.")));
         }
-        Ok(Self { typed, text, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
+        Ok(Self { typed, text, site, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
     }
 }
 
@@ -126,14 +130,19 @@ impl AppState {
         self.find_words(request, now).await
     }
 
-    /// Finds orders by idempotency key. It is not on record, but the order's key follows from it and from the tenant.
+    /// Finds orders by idempotency key. It is not on record, but the order's key follows from it and from the tenant. An
+    /// order that follows the first has the same idempotency key.
     async fn find_chosen(&self, chosen: &str, now: Timestamp) -> Result<Vec<FoundOrNot>, StoreError> {
         let keys =
             self.orders.tenants().names().map(|tenant| self.orders.engine().chosen_key(tenant, chosen));
         let mut orders = Vec::new();
-        for key in keys.collect::<Vec<_>>() {
+        let mut keys: Vec<Key> = keys.collect();
+        while let Some(key) = keys.pop() {
             match self.orders.engine().read(&key).await {
-                Ok(found) => orders.extend(found.map(|order| read(&order, now))),
+                Ok(found) => {
+                    keys.extend(found.as_ref().and_then(|order| order.followed_by));
+                    orders.extend(found.map(|order| read(&order, now)));
+                }
                 Err(StoreError::Corrupt { key, detail }) => {
                     orders.push(FoundOrNot::Unread(Unreadable { key, detail }.into()));
                 }
@@ -176,7 +185,7 @@ impl AppState {
     async fn find_words(&self, request: &FindRequest, now: Timestamp) -> Result<FoundOrders, StoreError> {
         let is_it = |order: &Order| {
             let terms = &order.terms;
-            terms.site.contains(&request.text)
+            terms.site.contains(&request.site)
                 || terms.tenant.eq_ignore_ascii_case(&request.text)
                 || terms.kind.eq_ignore_ascii_case(&request.text)
         };

@@ -53,8 +53,8 @@ const UNCOLLECTED: &str = "no caller has the answer yet";
 pub(crate) enum Recipient {
     /// The caller that placed the order, and callers that joined it.
     Caller,
-    /// Another order, which took the answer from stock.
-    Taker(Key),
+    /// Another order, which took the answer from stock. Holds its key, if it is still known.
+    Taker(Option<Key>),
     /// The answer is in stock.
     StockPlace,
     /// The answer went to the stock as an order of its own.
@@ -64,6 +64,13 @@ pub(crate) enum Recipient {
 }
 
 impl Recipient {
+    pub(crate) const fn taker(&self) -> Option<Key> {
+        match self {
+            Self::Taker(taker) => *taker,
+            _ => None,
+        }
+    }
+
     pub(crate) fn words(&self, tenant: &str) -> String {
         match self {
             Self::Caller => format!("{tenant}, and placements that joined"),
@@ -89,6 +96,8 @@ pub(crate) struct Paid {
     /// Whether the attempt was or may have been charged at an unknown price.
     pub(crate) is_unpriced: bool,
     pub(crate) recipient: Recipient,
+    /// The order that took the answer from stock, also if no caller got it there.
+    pub(crate) claimed_by: Option<Key>,
     /// Whether an earlier attempt of the order may have been paid, too.
     pub(crate) is_possible_double: bool,
 }
@@ -102,6 +111,7 @@ pub(crate) fn paid(order: &Order) -> Vec<Paid> {
     let seen = |attempt: &Attempt| {
         let state = State::of(attempt)?;
         let before = own().filter(|earlier| earlier.number < attempt.number).max_by_key(|last| last.number);
+        let recipient = recipient(order, attempt, state);
         Some(Paid {
             attempt: attempt.number,
             task: order.task_of(attempt).map(str::to_owned),
@@ -110,11 +120,26 @@ pub(crate) fn paid(order: &Order) -> Vec<Paid> {
             state,
             cost: attempt.cost,
             is_unpriced: attempt.is_unpriced(),
-            recipient: recipient(order, attempt, state),
+            claimed_by: recipient.taker(),
+            recipient,
             is_possible_double: before.is_some_and(|before| was_open(order, before, attempt.number)),
         })
     };
     own().filter_map(seen).collect()
+}
+
+/// Who has an answer that went from the order `from` to this one: from the stock, or into it as an order of its own.
+/// `None` if this order does not know.
+pub(crate) fn passed_on(order: &Order, from: &Key) -> Option<Recipient> {
+    let is_it = |attempt: &&Attempt| match is_surplus(order) {
+        true => attempt.made_for.is_none(),
+        false => attempt.made_for == Some(*from),
+    };
+    let attempt = order.attempts.iter().rev().find(is_it)?;
+    if is_surplus(order) && matches!(order.phase, Phase::Expired { .. }) {
+        return Some(Recipient::None(EXPIRED));
+    }
+    Some(recipient(order, attempt, State::of(attempt)?))
 }
 
 /// Whether the order is an answer that was put into the stock as an order of its own.
@@ -203,7 +228,11 @@ fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
             if order.uncollected && order.taker().is_none() {
                 return Recipient::None(UNCOLLECTED);
             }
-            return order.taker().map_or(Recipient::Caller, Recipient::Taker);
+            // An order that took the answer at its placement has no record of its own: only the key of its claim.
+            return match (handed_over(events(order)), order.taker()) {
+                (None, None) => Recipient::Caller,
+                (order, claimant) => Recipient::Taker(order.or(claimant)),
+            };
         }
         _ => {}
     }
@@ -217,30 +246,60 @@ fn recipient(order: &Order, attempt: &Attempt, state: State) -> Recipient {
         TimelineEvent::TooOld { attempt } if stands(*attempt) => {
             Some(Recipient::None("the answer came too late to be used, and is wasted"))
         }
-        TimelineEvent::Solved { attempt, .. } if stands(*attempt) => {
-            Some(of_a_life_that_is_over(order, *attempt))
-        }
+        event if brings(event, attempt) => Some(of_a_life_that_is_over(order, attempt)),
         _ => None,
     });
     last.unwrap_or(Recipient::None("not known: the middle of a long timeline is left out"))
 }
 
+/// Whether the order got the answer of this attempt with this event.
+fn brings(event: &TimelineEvent, attempt: &Attempt) -> bool {
+    match event {
+        TimelineEvent::Solved { attempt: number, .. } => *number == attempt.number,
+        TimelineEvent::ServedFromStock { from } => attempt.made_for == Some(*from),
+        _ => false,
+    }
+}
+
+/// The order to which an answer was handed over, after its last claim.
+fn handed_over<'a>(events: impl DoubleEndedIterator<Item = &'a TimelineEvent>) -> Option<Key> {
+    let after_the_claim = events.rev().take_while(|event| !matches!(event, TimelineEvent::Claimed));
+    { after_the_claim }.find_map(|event| match event {
+        TimelineEvent::HandedOver { to } => Some(*to),
+        _ => None,
+    })
+}
+
 /// Whether a claimed answer expired before it reached a caller. Later webhook calls carry no answer.
-pub(crate) fn has_expired_untaken(order: &Order) -> bool {
+fn has_expired_untaken(order: &Order) -> bool {
     let is_claim = |event: &&TimelineEvent| matches!(event, TimelineEvent::Claimed);
     let mut after_the_claim = events(order).rev().take_while(|event| !is_claim(event));
     after_the_claim.any(|event| matches!(event, TimelineEvent::Expired))
 }
 
 /// The recipient of an answer from an earlier life of the order.
-fn of_a_life_that_is_over(order: &Order, number: u32) -> Recipient {
-    let is_it =
-        |event: &&TimelineEvent| matches!(event, TimelineEvent::Solved { attempt, .. } if *attempt == number);
-    let after = events(order).skip_while(|event| !is_it(event)).skip(1);
-    let mut of_that_life = after.take_while(|event| !matches!(event, TimelineEvent::Placed { .. }));
-    match of_that_life.any(|event| matches!(event, TimelineEvent::Expired)) {
-        true => Recipient::None(EXPIRED),
-        false => Recipient::Caller,
+fn of_a_life_that_is_over(order: &Order, attempt: &Attempt) -> Recipient {
+    let is_placed = |event: &TimelineEvent| matches!(event, TimelineEvent::Placed { .. });
+    let events: Vec<&TimelineEvent> = events(order).collect();
+    let Some(answered) = events.iter().position(|event| brings(event, attempt)) else {
+        return Recipient::Caller;
+    };
+    let begin = events[..answered].iter().rposition(|event| is_placed(event)).unwrap_or_default();
+    let end = events[answered..].iter().position(|event| is_placed(event));
+    let end = end.map_or(events.len(), |after| answered + after);
+    let (life, after) = (&events[begin..end], events[answered..end].iter().copied());
+    if after.clone().any(|event| matches!(event, TimelineEvent::Expired)) {
+        return Recipient::None(EXPIRED);
+    }
+    // A cancelled order's answer is for others, until the order is placed again.
+    let wanted = life.iter().rev().find_map(|event| match event {
+        TimelineEvent::Cancelled => Some(false),
+        TimelineEvent::Rejoined => Some(true),
+        _ => None,
+    });
+    match handed_over(after) {
+        None if wanted != Some(false) => Recipient::Caller,
+        taker => Recipient::Taker(taker),
     }
 }
 

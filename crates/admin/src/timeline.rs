@@ -309,6 +309,7 @@ const fn named(event: &TimelineEvent) -> (&'static str, Option<u32>) {
         TimelineEvent::Claimed => ("claimed", None),
         TimelineEvent::ServedFromStock { .. } => ("served_from_stock", None),
         TimelineEvent::Returned => ("returned", None),
+        TimelineEvent::HandedOver { .. } => ("handed_over", None),
         TimelineEvent::Expired => ("expired", None),
         TimelineEvent::Failed => ("failed", None),
         TimelineEvent::PutBack => ("put_back", None),

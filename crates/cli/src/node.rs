@@ -5,12 +5,13 @@ use crate::daemon::bearer;
 use crate::doctor::is_daemon_at;
 use crate::exit::{CliError, Exit, OrExit};
 use crate::{output, place, tenant};
-use quittance::lifecycle::{Reuse, Value, terms::page_host};
+use quittance::lifecycle::{Reuse, Value};
 use quittance::{
     Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError, StoreOpenError,
     embedded,
 };
 use quittance_config::{Config, ProviderConfig, TenantConfig, duration};
+use quittance_engine::targets::host_of_page;
 use quittance_gateway::KeyDigest;
 use quittance_ports::SpillError;
 use quittance_protocol::Protocol;
@@ -280,10 +281,10 @@ pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
         return order;
     }
     let host = match draft.params.get("pageurl") {
-        Some(Value::Text(page)) => page_host(page).ok(),
+        Some(Value::Text(page)) => host_of_page(page),
         _ => None,
     };
-    match config.reuse.setting(&draft.tenant, order.kind(), host).map(|setting| setting.reuse) {
+    match config.reuse.setting(&draft.tenant, order.kind(), host.as_deref()).map(|setting| setting.reuse) {
         Some(Reuse::Shared) => order.shared(),
         Some(Reuse::Exclusive) => order.exclusive(),
         None => order,

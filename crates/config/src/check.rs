@@ -11,6 +11,7 @@ use crate::setting_name::Name;
 use crate::setting_shape::{HOSTS, SettingShape, is_label};
 use crate::value::SettingValue;
 use quittance_engine::targets::HostPattern;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Pairs of settings of which the first must be shorter than the second, or at most as long if the third value is
@@ -125,10 +126,16 @@ fn check_names(effective: &Effective, errors: &mut Errors) {
             }
         }
     }
+    let mut targets: BTreeMap<String, &Name> = BTreeMap::new();
     for (name, held) in effective.below(&Name::of(["reuse", "targets"])) {
-        if HostPattern::parse(name.last()).is_err() {
+        let Ok(pattern) = HostPattern::parse(name.last()) else {
             let expected = HOSTS.describe().replace("a list of hosts", "named by a host");
             errors.push(bad_name(name, &held.origin, &expected));
+            continue;
+        };
+        if let Some(same) = targets.insert(pattern.to_string(), name) {
+            let problem = format!("is another spelling of `{same}`");
+            errors.push(effective.unsound(name, problem, "take one of them out"));
         }
     }
 }

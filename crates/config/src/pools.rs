@@ -10,8 +10,8 @@ use crate::setting::Defaults;
 use crate::setting_name::Name;
 use crate::setting_shape::{SettingShape, is_label};
 use quittance::{DEFAULT_TENANT, PoolSpec};
+use quittance_engine::targets::site;
 use quittance_engine::with_life_rules;
-use quittance_lifecycle::terms::site;
 use quittance_lifecycle::{Draft, Reuse, Target, Timestamp, Value as Param};
 use quittance_ports::Goal;
 

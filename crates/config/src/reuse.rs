@@ -42,25 +42,24 @@ impl ReuseRules {
                 .filter_map(|name| Some((name.last().to_owned(), entry(&name)?)))
                 .collect::<Vec<_>>()
         };
-        let mut targets = entries("targets");
-        targets.sort_by_key(|(host, _)| Reverse(host.trim_start_matches('*').len()));
         let pattern = |(host, entry): (String, _)| Some((HostPattern::parse(&host).ok()?, entry));
+        let mut targets: Vec<_> = entries("targets").into_iter().filter_map(pattern).collect();
+        targets.sort_by_key(|(pattern, _)| Reverse(pattern.narrowness()));
         let of_tenant =
             |label: String| entry(&Name::of(["tenant", &label, "reuse"])).map(|entry| (label, entry));
         Self {
             default: entry(&Name::of(["reuse", "default"])).unwrap_or_default(),
             kinds: entries("kinds").into_iter().collect(),
-            targets: targets.into_iter().filter_map(pattern).collect(),
+            targets,
             tenants: effective.labels("tenant").into_iter().filter_map(of_tenant).collect(),
         }
     }
 
-    /// The setting for an order of this tenant and kind, with the host of its page, if it has one. `None` if the kind
-    /// decides.
+    /// The setting for an order of this tenant and kind, with the host of its page as
+    /// [`host_of_page`](quittance_engine::targets::host_of_page) writes it, if it has one. `None` if the kind decides.
     pub fn setting(&self, tenant: &str, kind: &str, host: Option<&str>) -> Option<ReuseSetting> {
-        let host = host.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
         let by_host = || {
-            let host = host.as_deref()?;
+            let host = host?;
             self.targets.iter().find(|(pattern, _)| pattern.covers(host)).map(|(_, entry)| entry)
         };
         let by_tenant = self.tenants.get(tenant);

@@ -6,9 +6,9 @@
 //! letter again, the action ignores it. So a node may be killed before it writes its progress.
 
 use crate::settings::listed_price;
+use crate::targets::site;
 use crate::{ApplyOutcome, Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::terms::site;
 use quittance_lifecycle::{Counters, DeadLetterFilter, Event, Key, Order, Timestamp, is_in_another_currency};
 use quittance_ports::{
     BulkAction, BulkDocument, Commit, DocumentWritten, SharedDocument, StoreError, StoredDocument, Version,

@@ -75,13 +75,12 @@ pub fn show_trust(
 }
 
 impl Engine {
-    /// The kind with the lifetimes that apply to this draft.
-    pub(crate) fn with_lifetimes(&self, kind: &Kind, draft: &Draft, now: Timestamp) -> Kind {
-        let site = quittance_lifecycle::terms::site(kind, &draft.params);
-        let mut kind = with_life_rules(&self.settings.lifetimes, kind, &site);
+    /// The kind with the lifetimes that apply to this draft on this site.
+    pub(crate) fn with_lifetimes(&self, kind: &Kind, draft: &Draft, site: &str, now: Timestamp) -> Kind {
+        let mut kind = with_life_rules(&self.settings.lifetimes, kind, site);
         if let Some(life) = kind.life {
             let trusted = trusted_life(&kind, life, |usable| {
-                lock(&self.pools).trusted(&draft.tenant, &kind.name, &site, usable, now)
+                lock(&self.pools).trusted(&draft.tenant, &kind.name, site, usable, now)
             });
             // A caller that wants much life is still served: no report takes an order away from a caller.
             let least = draft.min_life.unwrap_or(kind.margin) * 4 / 3;

@@ -4,7 +4,7 @@ use crate::apply::is_ours;
 use crate::inspect::{Inspection, Step, fields_of};
 use crate::node_stats::NodeCounters;
 use crate::settings::{TranslatedKind, listed_price};
-use crate::targets::{NotAllowed, Targets};
+use crate::targets::{NotAllowed, Targets, site};
 use crate::{ApplyOutcome, Engine, lock};
 use quittance_lifecycle::terms::check_params;
 use quittance_lifecycle::{
@@ -130,8 +130,8 @@ fn refusal(refusal: &Refusal) -> String {
             )
         }
         Refusal::Expired => {
-            "the answer under this idempotency key has expired, or has less life left than `min_life_s` asks for: use another \
-             key to buy a new one".into()
+            "the answer under this idempotency key has expired, or has too little life left for `min_life_s`: use another key to \
+             buy a new one".into()
         }
         Refusal::NeedsAPerson => {
             "it is not known whether this order has been paid for: it is a dead letter, replay or drop it"
@@ -360,8 +360,10 @@ impl Engine {
     /// The key and the terms of a draft. Lifetimes follow the operator's rules and callers' reports.
     fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
-        let kind = self.with_lifetimes(kind, &draft, now);
+        let site = site(kind, &draft.params);
+        let kind = self.with_lifetimes(kind, &draft, &site, now);
         let (key, mut terms) = draft.check(&kind, self.keys(), policy, now, self.unique())?;
+        terms.site = site;
         terms.account = account(&self.settings.provider, &self.settings.currency);
         terms.price = listed_price(&self.settings.prices, &terms);
         Ok((key, terms))

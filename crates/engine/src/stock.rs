@@ -8,7 +8,6 @@ use quittance_lifecycle::{
 };
 use quittance_ports::{StoreError, UsageRow, Versioned};
 use std::sync::Arc;
-use std::time::Duration;
 
 impl Engine {
     /// Takes an answer from stock for an exclusive placement. If the store does not answer, this is tried again for
@@ -82,14 +81,14 @@ impl Engine {
         match self.apply(&key, Some(record), &served_from_stock).await? {
             ApplyOutcome::Advanced { .. } => {
                 self.note_served(&terms);
-                self.hand_over(taken, by).await;
+                self.hand_over(taken, by, key).await;
                 Ok(Ok(()))
             }
             ApplyOutcome::Ignored { now, .. } | ApplyOutcome::Act { now, .. } => {
                 // Another node may have served the order meanwhile. If not, the order has ended in another way, or
                 // the answer has grown too old on the way: the next order can have it.
                 if now.order.attempts.iter().any(|attempt| attempt.made_for == Some(from)) {
-                    self.hand_over(taken, by).await;
+                    self.hand_over(taken, by, key).await;
                 } else {
                     self.apply(&from, Some(taken), &Event::Returned { by }).await?;
                 }
@@ -102,11 +101,11 @@ impl Engine {
         }
     }
 
-    /// Marks an answer from stock as claimed by the order that holds it now. Without this step both orders would
-    /// count the answer as waste, even if a caller has it.
-    async fn hand_over(&self, taken: Versioned, by: Key) {
-        let (key, claim) = (taken.order.key, Event::Claimed { by, min_life: Duration::ZERO });
-        if let Err(error) = self.apply(&key, Some(taken), &claim).await {
+    /// Notes in the order that brought an answer which order holds it now. Without this step both orders would count
+    /// the answer as waste, even if a caller has it.
+    async fn hand_over(&self, taken: Versioned, by: Key, to: Key) {
+        let (key, handed_over) = (taken.order.key, Event::HandedOver { by, to });
+        if let Err(error) = self.apply(&key, Some(taken), &handed_over).await {
             self.note_error(&error);
         }
     }

@@ -2,8 +2,8 @@
 //! paid for. Orders without a page, such as images, have their own setting.
 
 use crate::inspect::{Inspection, Step, fields_of, inspect};
-use quittance_hosts::canonical;
-use quittance_lifecycle::terms::page_host;
+pub use quittance_hosts::canonical as canonical_host;
+use quittance_lifecycle::terms::{self, page_host};
 use quittance_lifecycle::{Kind, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,18 +24,24 @@ impl HostPattern {
         let host = pattern.strip_prefix("*.").unwrap_or(pattern);
         let is_host = |host: &str| page_host(&format!("http://{host}/")).is_ok_and(|record| record == host);
         if pattern == "*" || (is_host(host) && !host.contains(':')) {
-            let canonical = |host: &str| canonical(host);
             Ok(Self(
                 pattern
                     .strip_prefix("*.")
-                    .map_or_else(|| canonical(pattern), |host| format!("*.{}", canonical(host))),
+                    .map_or_else(|| canonical_host(pattern), |host| format!("*.{}", canonical_host(host))),
             ))
         } else {
             Err(BadPattern(pattern.into()))
         }
     }
 
-    /// Whether the pattern covers this host, written as [`quittance_hosts::canonical`] writes it.
+    /// How narrow the pattern is: an exact host is narrower than every wildcard, and a longer wildcard is narrower than a
+    /// shorter one.
+    #[must_use]
+    pub fn narrowness(&self) -> impl Ord + use<> {
+        (!self.0.starts_with('*'), self.0.len())
+    }
+
+    /// Whether the pattern covers this host, written as [`canonical_host`] writes it.
     #[must_use]
     pub fn covers(&self, host: &str) -> bool {
         match self.0.strip_prefix("*.") {
@@ -53,6 +59,24 @@ impl fmt::Display for HostPattern {
 
 fn is_within(host: &str, domain: &str) -> bool {
     host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+}
+
+/// The host of a page address, as [`canonical_host`] writes it. `None` if the address has no host. Whatever depends on
+/// the host of a page uses this spelling: the usage, lifetimes, reuse and filters.
+#[must_use]
+pub fn host_of_page(address: &str) -> Option<String> {
+    page_host(address).ok().map(canonical_site)
+}
+
+/// The [site](quittance_lifecycle::Terms::site) of an order with these parameters, or an empty text.
+#[must_use]
+pub fn site(kind: &Kind, params: &BTreeMap<String, Value>) -> String {
+    canonical_site(&terms::site(kind, params))
+}
+
+fn canonical_site(host: &str) -> String {
+    // Only an IPv6 address has colons, and its brackets were cut off.
+    if host.contains(':') { canonical_host(&format!("[{host}]")) } else { canonical_host(host) }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,14 +199,14 @@ impl Targets {
         inspect(&Inspection { step: Step::Place, kind, fields: &fields, operator: self, tenant: None })
     }
 
-    /// Whether a host, as [`quittance_hosts::canonical`] writes it, may be automated.
+    /// Whether a host, as [`canonical_host`] writes it, may be automated.
     pub(crate) fn allows(&self, host: &str) -> bool {
         let is_nobodys = NOBODYS.iter().any(|domain| is_within(host, domain));
         is_nobodys || self.allow.iter().any(|pattern| pattern.covers(host))
     }
 
     pub(crate) fn check_host(&self, host: &str) -> Result<(), NotAllowed> {
-        let host = canonical(host);
+        let host = canonical_host(host);
         if self.allows(&host) { Ok(()) } else { Err(NotAllowed::Host { host, field: "site".into() }) }
     }
 }
@@ -262,5 +286,20 @@ mod tests {
         ] {
             assert!(HostPattern::parse(pattern).is_err(), "{pattern}");
         }
+    }
+
+    #[test]
+    fn the_host_of_a_page_has_one_spelling() {
+        for (page, host) in [
+            ("https://SHOP.example.org./login", "shop.example.org"),
+            ("https://münchen.example.org/", "xn--mnchen-3ya.example.org"),
+            ("http://u:p@MÜNCHEN.example.org:8080?x", "xn--mnchen-3ya.example.org"),
+            ("https://xn--mnchen-3ya.example.org#x", "xn--mnchen-3ya.example.org"),
+            ("https://[2606:2800:0220:1::1]:443/", "2606:2800:220:1::1"),
+            ("https://shop_1.example.org/", "shop_1.example.org"),
+        ] {
+            assert_eq!(host_of_page(page).as_deref(), Some(host), "{page}");
+        }
+        assert_eq!(host_of_page("shop.example.org"), None);
     }
 }

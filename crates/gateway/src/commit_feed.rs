@@ -199,7 +199,9 @@ fn is_collection(order: &Order) -> bool {
                 && matches!(last, Some(TimelineEvent::Solved { .. }))
         }
         Phase::Claimed { .. } => {
-            order.taker().is_some() && !order.uncollected && matches!(last, Some(TimelineEvent::Claimed))
+            order.taker().is_some()
+                && !order.uncollected
+                && matches!(last, Some(TimelineEvent::Claimed | TimelineEvent::HandedOver { .. }))
         }
         _ => false,
     }

@@ -2,7 +2,7 @@
 //! can see and spend.
 
 use quittance_engine::Targets;
-use quittance_lifecycle::terms::page_host;
+use quittance_engine::targets::host_of_page;
 use quittance_lifecycle::{Reuse, Timestamp};
 use quittance_protocol::Dialect;
 use sha2::{Digest, Sha256};
@@ -212,7 +212,7 @@ impl Tenants {
     #[must_use]
     pub fn reuse(&self, tenant: &TenantSettings, kind: &str, page: Option<&str>) -> Option<ReuseSetting> {
         match &self.reuse {
-            Some(ReuseRule(rule)) => rule(&tenant.name, kind, page.and_then(|page| page_host(page).ok())),
+            Some(ReuseRule(rule)) => rule(&tenant.name, kind, page.and_then(host_of_page).as_deref()),
             None => tenant
                 .reuse
                 .map(|reuse| ReuseSetting { reuse, name: format!("tenant.{}.reuse", tenant.name) }),

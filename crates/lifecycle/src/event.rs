@@ -136,6 +136,12 @@ pub enum Event {
     Returned {
         by: Key,
     },
+    /// The order `to` has the answer that was claimed from stock under its claimant `by`. Whether the answer reaches a
+    /// caller, that order knows.
+    HandedOver {
+        by: Key,
+        to: Key,
+    },
     /// A caller claims the answer, which then goes to no other.
     Claimed {
         by: Key,

@@ -150,7 +150,8 @@ pub struct Terms {
     pub margin: Duration,
     pub timeout: Duration,
     pub keep: Duration,
-    /// The host of the page, in lower case; empty if the order has no page. Usage is counted by site.
+    /// The host of the page; empty if the order has no page. Usage is counted by site. The engine writes it in ASCII
+    /// (`xn--`): this crate has no tables for that.
     pub site: String,
     /// Whether an answer from stock is accepted.
     pub takes_stock: bool,
@@ -425,7 +426,7 @@ pub fn page_host(address: &str) -> Result<&str, &'static str> {
     }
 }
 
-/// The host of the page of these parameters, or an empty text.
+/// The host of the page of these parameters as the caller wrote it, in lower case, or an empty text.
 #[must_use]
 pub fn site(kind: &Kind, params: &BTreeMap<String, Value>) -> String {
     let page = kind.fields.iter().find(|field| field.shape == Shape::PageAddress);

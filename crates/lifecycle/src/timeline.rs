@@ -77,6 +77,10 @@ pub enum TimelineEvent {
         from: Key,
     },
     Returned,
+    /// The order that got the answer from stock.
+    HandedOver {
+        to: Key,
+    },
     Expired,
     Failed,
     MovedToDeadLetters {
@@ -200,6 +204,7 @@ impl fmt::Display for TimelineEntry {
                 write!(f, "answer of order {} taken from the stock", from.short())
             }
             TimelineEvent::Returned => f.write_str("answer given back to the stock"),
+            TimelineEvent::HandedOver { to } => write!(f, "answer handed over to order {}", to.short()),
             TimelineEvent::Expired => f.write_str("answer expired; no caller got it"),
             TimelineEvent::Failed => f.write_str("failed: the caller gets the reason"),
             TimelineEvent::MovedToDeadLetters { cause } => write!(f, "dead letter: {cause}"),

@@ -94,6 +94,7 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
             step.served_from_stock(by, (from, answer, *attempt), policy)
         }
         Event::Returned { by } => step.returned(by),
+        Event::HandedOver { by, to } => step.handed_over(by, to),
         Event::Cancelled => step.cancelled(),
         Event::Replayed => step.replayed(policy),
         Event::Dropped => step.dropped(),

@@ -50,6 +50,7 @@ names! { enum EventName {
     Claimed = "claimed",
     ServedFromStock = "served_from_stock",
     Returned = "returned",
+    HandedOver = "handed_over",
     Cancelled = "cancelled",
     Replayed = "replayed",
     Dropped = "dropped",
@@ -79,6 +80,7 @@ mirror! { EventRecord<'a> {
     dialect: Text<'a>,
     webhook: u32,
     from: Text<'a>,
+    to: Text<'a>,
     answer: AnswerRecord<'a>,
     made: AttemptRecord<'a>,
     text: Text<'a>,
@@ -123,6 +125,9 @@ impl<'a> EventRecord<'a> {
                 ..named(EventName::ServedFromStock)
             },
             Event::Returned { by } => Self { by: digest(by.0), ..named(EventName::Returned) },
+            Event::HandedOver { by, to } => {
+                Self { by: digest(by.0), to: digest(to.0), ..named(EventName::HandedOver) }
+            }
             Event::Cancelled => named(EventName::Cancelled),
             Event::Replayed => named(EventName::Replayed),
             Event::Dropped => named(EventName::Dropped),
@@ -185,6 +190,10 @@ impl<'a> EventRecord<'a> {
                 attempt: Box::new(need(self.made, "made")?.read().within("made")?),
             },
             EventName::Returned => Event::Returned { by: Key(need_digest(self.by, "by")?) },
+            EventName::HandedOver => Event::HandedOver {
+                by: Key(need_digest(self.by, "by")?),
+                to: Key(need_digest(self.to, "to")?),
+            },
             EventName::Cancelled => Event::Cancelled,
             EventName::Replayed => Event::Replayed,
             EventName::Dropped => Event::Dropped,

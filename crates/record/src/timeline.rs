@@ -27,6 +27,7 @@ names! { enum TimelineEventName {
     Claimed = "claimed",
     ServedFromStock = "served_from_stock",
     Returned = "returned",
+    HandedOver = "handed_over",
     Expired = "expired",
     Failed = "failed",
     MovedToDeadLetters = "moved_to_dead_letters",
@@ -57,6 +58,7 @@ mirror! { EntryRecord<'a> {
     webhook: u32,
     why: Text<'a>,
     from: Text<'a>,
+    to: Text<'a>,
 } }
 
 impl<'a> EntryRecord<'a> {
@@ -109,6 +111,9 @@ impl<'a> EntryRecord<'a> {
                 Self { from: digest(from.0), ..named(TimelineEventName::ServedFromStock) }
             }
             TimelineEvent::Returned => named(TimelineEventName::Returned),
+            TimelineEvent::HandedOver { to } => {
+                Self { to: digest(to.0), ..named(TimelineEventName::HandedOver) }
+            }
             TimelineEvent::Noted { text: note } => {
                 Self { why: text(note), ..named(TimelineEventName::Noted) }
             }
@@ -174,6 +179,9 @@ impl<'a> EntryRecord<'a> {
                 TimelineEvent::ServedFromStock { from: Key(need_digest(self.from, "from")?) }
             }
             TimelineEventName::Returned => TimelineEvent::Returned,
+            TimelineEventName::HandedOver => {
+                TimelineEvent::HandedOver { to: Key(need_digest(self.to, "to")?) }
+            }
             TimelineEventName::Noted => TimelineEvent::Noted { text: need_text(self.why, "why")? },
             TimelineEventName::Expired => TimelineEvent::Expired,
             TimelineEventName::Failed => TimelineEvent::Failed,

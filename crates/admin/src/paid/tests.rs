@@ -179,7 +179,7 @@ fn what_no_caller_wants_any_more_goes_to_the_order_that_takes_it_from_the_stock(
     assert_eq!(paid(&order)[0].recipient, Recipient::StockPlace);
     let taker = order.key.claimant(9, 9);
     let taken = order.taken(taker, START + Duration::from_secs(20));
-    assert_eq!(paid(&taken)[0].recipient, Recipient::Taker(taker));
+    assert_eq!(paid(&taken)[0].recipient, Recipient::Taker(Some(taker)));
     assert_eq!(audited(&taken)[0].4, "another order of anna, from the stock");
 }
 
@@ -195,6 +195,51 @@ fn what_came_from_the_stock_was_paid_for_by_another_order() {
         attempt: Box::new(answer.attempts[0].clone()),
     };
     assert_eq!(paid(&live(order, &[(10, served_from_stock)])), []);
+}
+
+#[test]
+fn a_cancelled_order_that_was_placed_again_still_knows_that_another_order_has_the_answer() {
+    let steps = [(0, WAKE), (1, accepted(1)), (2, Event::Cancelled), (9, answered(1))];
+    let order = live(placed(Reuse::Shared), &steps);
+    let (claimant, to) = (order.key.claimant(9, 9), order.key.claimant(8, 8));
+    let taken = order.taken(claimant, START + Duration::from_secs(20));
+    let handed_over = live(taken.clone(), &[(20, Event::HandedOver { by: claimant, to })]);
+    assert_eq!(paid(&handed_over)[0].recipient, Recipient::Taker(Some(to)));
+    for (order, taker) in [(taken, None), (handed_over, Some(to))] {
+        let later = START + Duration::from_secs(900);
+        let again = match place(Some(&order), None, order.key, &order.terms, later, &policy()) {
+            Placement::Commit { advance, .. } => advance.next,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(paid(&again)[0].recipient, Recipient::Taker(taker));
+    }
+}
+
+#[test]
+fn an_order_knows_what_became_of_an_answer_from_the_stock_also_in_a_later_life() {
+    let source = live(placed(Reuse::Exclusive), &[(0, WAKE), (1, accepted(1)), (9, answered(1))]);
+    let Phase::Solved { answer, .. } = &source.phase else { panic!("{source:?}") };
+    let order = placed(Reuse::Shared);
+    let served_from_stock = Event::ServedFromStock {
+        by: order.claimant(),
+        from: source.key,
+        answer: answer.clone(),
+        attempt: Box::new(source.attempts[0].clone()),
+    };
+    let served = live(order, &[(10, served_from_stock)]);
+    let read = live(served.clone(), &[(11, collected(&served))]);
+    let expired = live(served.clone(), &[(400, WAKE)]);
+    assert_eq!(passed_on(&served, &source.key), Some(Recipient::None(UNCOLLECTED)));
+    for (order, recipient) in [(read, Recipient::Caller), (expired, Recipient::None(EXPIRED))] {
+        assert_eq!(passed_on(&order, &source.key), Some(recipient.clone()), "{order:?}");
+        let later = START + Duration::from_secs(900);
+        let again = match place(Some(&order), None, order.key, &order.terms, later, &policy()) {
+            Placement::Commit { advance, .. } => advance.next,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(passed_on(&again, &source.key), Some(recipient), "{again:?}");
+    }
+    assert_eq!(passed_on(&served, &served.key), None);
 }
 
 #[test]

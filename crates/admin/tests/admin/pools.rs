@@ -4,9 +4,11 @@
 use super::apis::{Api, Placing};
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, exclusive, order, path_of};
 use super::talk::{Answered, Ask};
+use crate::eventually::eventually;
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{KeyDigest, TenantSettings};
+use quittance_lifecycle::Key;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -341,4 +343,30 @@ async fn an_answer_from_the_stock_leaves_with_its_margin_and_is_then_read_as_lon
     fixture.pass(Duration::from_secs(30));
     assert_eq!(look(&second).await.as_deref(), Some("ERROR_TOKEN_EXPIRED"), "less than the margin of 50 s");
     assert_eq!(look(&first).await, token, "the same caller again");
+}
+
+/// Trap: the audit said that another order had the answer, and the usage that it was wasted.
+#[tokio::test]
+async fn a_pooled_answer_that_the_caller_of_a_keyed_order_never_reads_is_wasted_in_the_audit_and_the_usage() {
+    let fixture = Fixture::new().await;
+    put(&fixture, "warm", &warm("solve-1")).await.order(200);
+    until_fresh(&fixture, "warm", 2).await;
+    let keyed = Placing::of("solve-1").keyed("job-1");
+    Api::Classic.id(&Api::Classic.place(&fixture, &keyed).await);
+    let entry = async |who: &str| {
+        eventually(who, async || {
+            let page = fixture.ask(Ask::get("/v1/admin/audit").key(ADMIN)).await.order(200);
+            let entries = page["entries"].as_array().unwrap();
+            entries.iter().find(|entry| !entry["claimed_by"].is_null() && entry["who"] == who).cloned()
+        })
+        .await
+    };
+    let unread = entry("no order: no caller has the answer yet").await;
+    assert_eq!(unread["why"], "to fill a place in a pool");
+    let taker = unread["claimed_by"].as_str().unwrap().to_owned();
+    let order = fixture.engine.read(&Key::parse(&taker).unwrap()).await.unwrap().unwrap();
+    assert!(order.terms.keyed && order.is_from_stock(), "{order:?}");
+    fixture.pass(Duration::from_secs(400));
+    let wasted = entry("no order: the answer expired before it was collected, and is wasted").await;
+    assert_eq!((&wasted["task"], &wasted["claimed_by"]), (&unread["task"], &unread["claimed_by"]));
 }

@@ -1,8 +1,11 @@
 //! The stock as callers see it: where an answer came from, how to refuse one from stock, what happened to it, and
 //! what the usage shows.
 
+use super::apis::{Api, Placing};
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, exclusive, keyed, order, path_of};
 use super::talk::Ask;
+use crate::eventually::eventually;
+use quittance_ports::Which;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -217,4 +220,56 @@ async fn the_stock_of_today_is_exported_to_a_monitoring_system() {
         metrics.status == 200 && metrics.text.lines().any(|line| line == "quittance_store_up 0"),
         "{metrics:?}"
     );
+}
+
+/// The answer in the audit that an order took from the stock, as soon as the audit says this of it.
+async fn audited(fixture: &Fixture, who: &str) -> Value {
+    eventually(who, async || {
+        let page = fixture.ask(Ask::get("/v1/admin/audit").key(ADMIN)).await.order(200);
+        let entries = page["entries"].as_array().unwrap();
+        entries.iter().find(|entry| !entry["claimed_by"].is_null() && entry["who"] == who).cloned()
+    })
+    .await
+}
+
+async fn key_of_the_taker(fixture: &Fixture) -> String {
+    let listed = fixture.engine.list(Which::ALL, None, 100).await.unwrap();
+    let takers: Vec<_> = listed.iter().flatten().filter(|found| found.order.is_from_stock()).collect();
+    let [taker] = &takers[..] else { panic!("one order took the answer: {takers:?}") };
+    taker.order.key.to_string()
+}
+
+/// Trap: the audit said that another order had the answer, and the usage that it was wasted.
+#[tokio::test]
+async fn the_audit_says_what_became_of_an_answer_from_the_stock_at_the_order_that_took_it() {
+    for taker in [
+        Placing::of("hold-1").keyed("job-1"),
+        Placing::of("hold-1").field("reuse", "shared"),
+        Placing::of("hold-1").field("reuse", "exclusive").field("min_life_s", 100),
+    ] {
+        for is_read in [false, true] {
+            let fixture = Fixture::new().await;
+            fixture.stock("hold-1", "kept").await;
+            let id = Api::Classic.id(&Api::Classic.place(&fixture, &taker).await);
+            let unread = audited(&fixture, "no order: no caller has the answer yet").await;
+            let key = key_of_the_taker(&fixture).await;
+            assert_eq!(unread["claimed_by"], key, "{taker:?}");
+            if is_read {
+                assert_eq!(Api::Classic.token(&fixture, ANNA, &id).await, "kept");
+                audited(&fixture, "another order of anna, from the stock").await;
+            }
+            fixture.pass(Duration::from_secs(400));
+            let who = match is_read {
+                true => "another order of anna, from the stock",
+                false => "no order: the answer expired before it was collected, and is wasted",
+            };
+            if !is_read {
+                let wasted = usage_until(&fixture, |report| report["all"]["wasted"] == 1).await;
+                assert_eq!(wasted["all"]["from_stock"], 1, "{taker:?}: {wasted}");
+            }
+            assert_eq!(audited(&fixture, who).await["claimed_by"], key, "{taker:?}");
+            let usage = usage_until(&fixture, |report| report["all"]["from_stock"] == 1).await;
+            assert_eq!(usage["all"]["wasted"], u64::from(!is_read), "{taker:?}: {usage}");
+        }
+    }
 }

@@ -4,9 +4,9 @@
 use crate::csv;
 use crate::exit::{CliError, Exit};
 use quittance::Day;
-use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{Money, Timestamp};
 use quittance_config::decimal;
+use quittance_engine::targets::host_of_page;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl LedgerEntry {
         let is_charged = self.charged.unwrap_or(true);
         let at_ms = self.at_ms.or(self.accepted_at_ms);
         let page = self.params.and_then(|params| text(params.pageurl?));
-        let site = page.and_then(|page| Some(page_host(&page).ok()?.to_lowercase().into()));
+        let site = page.and_then(|page| Some(host_of_page(&page)?.into()));
         let day = at_ms.map(|at| Day::of(Timestamp::from_millis(at)));
         let name = self.id.or(self.task).or(self.task_id).or(self.task_id_too).and_then(text)?;
         let theirs = Theirs {

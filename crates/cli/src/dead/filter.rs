@@ -3,10 +3,10 @@
 use crate::exit::{CliError, Exit, OrExit};
 use clap::Args;
 use quittance::SystemClock;
-use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{DeadLetterCause, Timestamp};
 use quittance_admin::dead_letter::ShownFilter;
 use quittance_config::Config;
+use quittance_engine::targets::{canonical_host, host_of_page};
 use quittance_gateway::Tenants;
 use quittance_ports::Clock;
 use quittance_ports::moment::rfc3339;
@@ -40,10 +40,9 @@ fn cause(typed: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
-/// The host in a text that may be a URL.
+/// The host in a text that may be a URL, as orders have it.
 fn host(typed: &str) -> String {
-    let host = page_host(typed).unwrap_or_else(|_| typed.split('/').next().unwrap_or_default());
-    host.to_lowercase()
+    host_of_page(typed).unwrap_or_else(|| canonical_host(typed.split('/').next().unwrap_or_default()))
 }
 
 /// A number of at least one.

@@ -128,6 +128,10 @@ fn a_wrong_value_is_reported_with_what_would_be_right() {
         ("[store]\nurl = \"./data\"", &["`store.url`", "embedded:FOLDER"]),
         ("[store]\nurl = \"mysql://u:s3cr3t@h\"", &["`store.url`", "embedded:FOLDER"]),
         ("[reuse.targets]\n\"https://x\" = \"shared\"", &["reuse.targets", "*.example.org"]),
+        (
+            "[reuse.targets]\n\"a.org\" = \"shared\"\n\"A.org\" = \"exclusive\"",
+            &["`reuse.targets.\"a.org\"` is another spelling of `reuse.targets.\"A.org\"`", "take one"],
+        ),
         ("[keys]\nwindow = 1979-05-27", &["`keys.window` is a date", "a duration"]),
     ] {
         check(file, words);

@@ -2,9 +2,10 @@
 
 use super::{Place, config_with, show};
 use quittance_config::{CallerKey, object};
-use quittance_gateway::{KeyDigest, Rate, TenantSettings};
+use quittance_gateway::{KeyDigest, Rate, ReuseRule, TenantSettings, Tenants};
 use quittance_lifecycle::Reuse;
 use quittance_protocol::Dialect;
+use std::sync::Arc;
 use std::time::Duration;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -195,4 +196,21 @@ fn a_tenant_that_is_not_there_is_reported_with_the_nearest_one() {
     assert!(config.check_tenant("taem-a").unwrap_err().contains("`team-a`"));
     assert!(config.check_tenant("carol").unwrap_err().contains("tenant list"));
     assert_eq!(config_with(&[]).check_tenant("carol"), Ok(()));
+}
+
+#[test]
+fn a_setting_of_reuse_covers_a_page_host_in_each_of_its_spellings() {
+    for pattern in ["münchen.example.org", "MÜNCHEN.example.org", "xn--mnchen-3ya.example.org"] {
+        let reuse =
+            Place::with_file(&format!("[reuse.targets]\n\"{pattern}\" = \"shared\"")).load().unwrap().reuse;
+        let rule = move |tenant: &str, kind: &str, host: Option<&str>| reuse.setting(tenant, kind, host);
+        let tenants = Tenants::new(Vec::new(), None).with_reuse(Some(ReuseRule(Arc::new(rule))));
+        let tenant = TenantSettings::new("anna", KeyDigest::of(KEY));
+        for host in ["münchen.example.org", "MüNCHEN.example.org.", "xn--mnchen-3ya.example.org:443"] {
+            let page = format!("https://{host}/login");
+            let found = tenants.reuse(&tenant, "turnstile", Some(&page)).map(|setting| setting.reuse);
+            assert_eq!(found, Some(Reuse::Shared), "`{pattern}`, page {page}");
+        }
+        assert_eq!(tenants.reuse(&tenant, "turnstile", Some("https://munchen.example.org/")), None);
+    }
 }

@@ -90,6 +90,31 @@ fn every_setting_is_understood() {
 }
 
 #[test]
+fn an_exact_host_beats_every_wildcard_and_a_longer_wildcard_beats_a_shorter_one() {
+    let file = r#"
+[reuse.targets]
+"*" = "by_kind"
+"*.org" = "shared"
+"*.shop.example.org" = "exclusive"
+"shop.example.org" = "shared"
+"*.example.org" = "by_kind"
+"a.org" = "exclusive"
+"#;
+    let reuse = Place::with_file(file).load().unwrap().reuse;
+    for (host, expected) in [
+        ("shop.example.org", Some("shop.example.org")),
+        ("a.shop.example.org", Some("*.shop.example.org")),
+        ("b.example.org", None),
+        ("a.org", Some("a.org")),
+        ("b.org", Some("*.org")),
+        ("b.net", None),
+    ] {
+        let found = reuse.setting("default", "turnstile", Some(host)).map(|setting| setting.name);
+        assert_eq!(found, expected.map(|pattern| format!("reuse.targets.\"{pattern}\"")), "{host}");
+    }
+}
+
+#[test]
 fn the_nearer_to_the_caller_the_stronger_is_the_rule_of_reuse() {
     let reuse = full().load().unwrap().reuse;
     for (tenant, kind, host, expected) in [
@@ -105,7 +130,7 @@ fn the_nearer_to_the_caller_the_stronger_is_the_rule_of_reuse() {
         (
             "other",
             "hcaptcha",
-            Some("SHOP.example.org."),
+            Some("shop.example.org"),
             Some((Reuse::Exclusive, r#"reuse.targets."shop.example.org""#)),
         ),
         ("other", "turnstile", Some("badexample.org"), Some((Reuse::Exclusive, "reuse.default"))),

@@ -4,11 +4,12 @@ use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
     Answer, CallbackResult, DeadCause, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Key,
     Order, Pace, Phase, Placement, Policy, PollOutcome, Preset, Refusal, Remedy, Reuse, SubmitOutcome, Terms,
-    WhenInDoubt, place, surplus_as_order, transition,
+    Timestamp, WhenInDoubt, place, surplus_as_order, transition,
 };
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 /// Runs a life: each step is an event and the seconds since the placement.
 fn tell(policy: &Policy, steps: &[(u64, Event)]) -> Order {
     let (key, terms) = agreed(true, Reuse::Shared, false);
@@ -216,6 +217,84 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
     }
     let again = |at: u64| place(Some(&order), None, key, &terms, START + secs(at), &policy);
     assert_eq!(again(100_000), Placement::Refused(Refusal::Expired));
+}
+
+/// The order after these steps.
+fn after(policy: &Policy, order: Order, steps: impl IntoIterator<Item = (u64, Event)>) -> Order {
+    steps.into_iter().fold(order, |order, (at, event)| {
+        match transition(&order, event, START + secs(at), policy) {
+            Decision::Advance(advance) => advance.next,
+            other => panic!("{other:?}"),
+        }
+    })
+}
+
+/// Whether a repeat with the key gets the answer that has so many seconds left. The caller comes for it within
+/// `collected_in` seconds, and asked for `min_life` seconds of life.
+fn repeats(min_life: u64, collected_in: u64, left: &[u64]) -> Vec<bool> {
+    let policy = policy(true, WhenInDoubt::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Shared, true);
+    let (min_life, collected_in) = (secs(min_life), secs(collected_in));
+    let terms = Arc::new(Terms { min_life, collected_in, ..(*terms).clone() });
+    let steps = [(0, WAKE), (1, accepted(1)), (20, called_back(1))];
+    let order = after(&policy, placed(key, &terms, &policy), steps);
+    let Phase::Solved { answer, .. } = &order.phase else { panic!("{order:?}") };
+    let expires = answer.expires.unwrap().as_millis();
+    let is_given = |left: &u64| {
+        let now = Timestamp::from_millis(expires - left * 1000);
+        match place(Some(&order), None, key, &terms, now, &policy) {
+            Placement::Stands { origin: crate::Origin::Replayed, .. } => true,
+            Placement::Refused(Refusal::Expired) => false,
+            other => panic!("{left} s left: {other:?}"),
+        }
+    };
+    left.iter().map(is_given).collect()
+}
+
+/// Trap: a repeat got the id, and its caller was refused when it came for the answer a few seconds later.
+#[test]
+fn a_repeat_that_asked_for_life_gets_the_id_only_if_that_life_is_left_when_its_caller_comes() {
+    assert_eq!(repeats(60, 15, &[76, 75, 74, 61, 60]), [true, true, false, false, false]);
+    assert_eq!(repeats(60, 0, &[61, 60, 59]), [true, true, false], "the answer is in the reply");
+    assert_eq!(repeats(0, 15, &[14, 1]), [true, true], "it asked for no life");
+}
+
+/// Trap: a repeat was told that the answer had expired, long before it did.
+#[test]
+fn a_cancelled_order_with_a_key_is_bought_again_if_its_answer_has_gone_to_another_order() {
+    let policy = policy(true, WhenInDoubt::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Exclusive, true);
+    let steps = [(0, WAKE), (1, accepted(1)), (2, Event::Cancelled), (20, called_back(1))];
+    let taker = Key([9; 32]);
+    let taken = after(&policy, placed(key, &terms, &policy), steps).taken(taker, START + secs(21));
+    let Phase::Claimed { answer, .. } = &taken.phase else { panic!("{taken:?}") };
+    let (now, expired) = (START + secs(22), answer.expires.unwrap());
+    // The taker may still read the answer, so another order follows.
+    let Placement::Follow { advance } = place(Some(&taken), None, key, &terms, now, &policy) else {
+        panic!("it is wanted again")
+    };
+    let followed = advance.next;
+    assert_eq!(followed.taker(), Some(taker));
+    let follower = match place(Some(&followed), None, key, &terms, now, &policy) {
+        Placement::Commit { origin: crate::Origin::Api, advance } => advance.next,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(Some(follower.key), followed.followed_by);
+    let again = |terms: &Arc<Terms>, follower: &Order, at: Timestamp| {
+        place(Some(&followed), Some(follower), key, terms, at, &policy)
+    };
+    assert!(matches!(again(&terms, &follower, now), Placement::Stands { origin: crate::Origin::Joined, .. }));
+    let other = Arc::new(Terms { fingerprint: [1; 32], ..(*terms).clone() });
+    assert_eq!(again(&other, &follower, now), Placement::Refused(Refusal::OtherParameters));
+    let solved = after(&policy, follower, [(30, WAKE), (31, accepted(1)), (40, called_back(1))]);
+    let replay = again(&terms, &solved, START + secs(41));
+    assert!(matches!(replay, Placement::Stands { origin: crate::Origin::Replayed, .. }), "{replay:?}");
+    // The key has had an answer now. It has expired, and nothing is bought in silence.
+    assert_eq!(again(&terms, &solved, START + secs(100_000)), Placement::Refused(Refusal::Expired));
+    match place(Some(&taken), None, key, &terms, expired, &policy) {
+        Placement::Commit { origin: crate::Origin::Api, advance } => assert_eq!(advance.next.life, 2),
+        other => panic!("no order has to keep the answer any more: {other:?}"),
+    }
 }
 
 /// The callback that settles a doubt may be with another node, which kept it while the store was away.

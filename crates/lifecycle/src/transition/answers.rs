@@ -334,6 +334,21 @@ impl NextOrder {
         self.done()
     }
 
+    /// Notes which order has the answer that was claimed from stock. That order counts the answer as waste if no caller
+    /// gets it: this one must not count it, too.
+    pub(super) fn handed_over(mut self, by: Key, to: Key) -> Decision {
+        match &self.next.phase {
+            Phase::Claimed { by: owner, .. } if *owner != by => Decision::Ignore(WhyIgnored::TakenByAnother),
+            Phase::Claimed { .. } if !self.next.uncollected => Decision::Ignore(WhyIgnored::AlreadyYours),
+            Phase::Claimed { .. } => {
+                self.next.uncollected = false;
+                self.tell(TimelineEvent::HandedOver { to });
+                self.done()
+            }
+            _ => Decision::Ignore(WhyIgnored::WrongPhase),
+        }
+    }
+
     /// Returns the answer to the stock from which it was taken.
     pub(super) fn returned(mut self, by: Key) -> Decision {
         match self.next.phase.clone() {

@@ -128,9 +128,7 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
     if order.terms.keyed && order.terms.fingerprint != terms.fingerprint {
         return Placement::Refused(Refusal::OtherParameters);
     }
-    // A key names the job that the answer was bought for: its caller gets the answer as long as it lives. Any other
-    // placement reuses the answer, and it must keep its margin until the caller can come for it.
-    let least_life = if order.terms.keyed { terms.min_life } else { terms.margin + terms.promised_for() };
+    let least_life = least_life(order, terms);
     let good = |answer: &Answer| answer.is_good_for(least_life, now);
     let again = if order.terms.keyed { Origin::Replayed } else { Origin::Cached };
     let asked = Counters { asked: 1, ..Counters::default() };
@@ -163,6 +161,10 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
         }
         Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => stands(again),
         Phase::Claimed { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
+        // The key has had no answer yet.
+        Phase::Claimed { by, .. } if order.terms.keyed && *by != order.key && !had_expired(order) => {
+            NextOrder::new(order, now).begin_or_follow(terms, policy)
+        }
         Phase::Solved { .. } | Phase::Claimed { .. } | Phase::Expired { .. } if order.terms.keyed => {
             Placement::Refused(Refusal::Expired)
         }
@@ -177,6 +179,26 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
         }
         _ => NextOrder::new(order, now).begin_or_follow(terms, policy),
     }
+}
+
+/// How much life the answer of an order must have now for a placement. A key names the job that the answer was bought
+/// for: its caller gets the answer as long as it lives, or as long as it will have the life that the caller asked for.
+/// Any other placement reuses the answer, and it must keep its margin until the caller can come for it.
+fn least_life(order: &Order, terms: &Terms) -> Duration {
+    match (order.terms.keyed, terms.min_life) {
+        (true, Duration::ZERO) => Duration::ZERO,
+        (true, min_life) => min_life + terms.collected_in,
+        (false, _) => terms.margin + terms.promised_for(),
+    }
+}
+
+/// Whether the order had an answer in this life that expired, before a late one came and went to another order.
+fn had_expired(order: &Order) -> bool {
+    let events = order.timeline.entries.iter().rev().map(|entry| &entry.event);
+    let before_the_claim = events.skip_while(|event| !matches!(event, TimelineEvent::Claimed));
+    let mut of_this_life =
+        before_the_claim.take_while(|event| !matches!(event, TimelineEvent::Placed { .. }));
+    of_this_life.any(|event| matches!(event, TimelineEvent::Expired))
 }
 
 /// Whether a paid answer may still come.

@@ -5,6 +5,9 @@ use quittance::{
     ClassicDialect, Demand, Goal, LifeRule, Order, Origin, Place, PoolError, PoolSpec, PoolView, Quittance,
     StartError, Turnstile,
 };
+use quittance_engine::targets::HostPattern;
+use quittance_ports::Day;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const PAGE: &str = "https://shop.example.com/login";
@@ -143,4 +146,32 @@ async fn a_rule_of_the_builder_says_how_long_answers_live() {
     let reply = solved.remaining_life.unwrap();
     assert!(reply > Duration::from_secs(80) && reply <= lives, "{reply:?}");
     node.stop().await;
+}
+
+#[tokio::test]
+async fn a_rule_for_a_host_covers_its_pages_in_each_spelling_and_they_are_one_site_in_the_usage() {
+    const ASCII: &str = "xn--mnchen-3ya.example.com";
+    let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
+    for pattern in ["münchen.example.com", ASCII] {
+        let rule = LifeRule {
+            kind: None,
+            site: Some(HostPattern::parse(pattern).unwrap()),
+            life: Some(Duration::from_secs(100)),
+            margin: None,
+        };
+        let node = fixture.builder().lifetimes([rule]).start().await.unwrap();
+        for host in ["münchen.example.com", "MÜNCHEN.example.com", ASCII] {
+            let page = format!("https://{host}/login");
+            let answer = node.solve(Turnstile::new(SITE_KEY, &page).exclusive()).await.unwrap().answer;
+            let lives = answer.expires.unwrap().since(answer.earliest);
+            assert_eq!(lives, Duration::from_secs(100), "`{pattern}`, page on {host}");
+        }
+        let usage = eventually("three answers are counted", async || {
+            let usage = node.usage(Day(0), Day(1_000_000)).await.unwrap();
+            (usage.iter().map(|(_, counters)| counters.solved).sum::<u64>() >= 3).then_some(usage)
+        });
+        let sites: BTreeSet<String> = usage.await.into_iter().map(|(row, _)| row.site).collect();
+        assert_eq!(sites, BTreeSet::from([ASCII.to_owned()]));
+        node.stop().await;
+    }
 }

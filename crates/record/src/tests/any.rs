@@ -257,7 +257,7 @@ impl Any {
 
     fn event(&mut self) -> TimelineEvent {
         let (attempt, until) = (self.count(), self.moment());
-        match self.below(31) {
+        match self.below(32) {
             0 => TimelineEvent::Placed { life: self.count() },
             1 => TimelineEvent::Rejoined,
             2 => TimelineEvent::Deferred { until },
@@ -290,6 +290,7 @@ impl Any {
             26 => TimelineEvent::Noted { text: self.text() },
             27 => TimelineEvent::PutBack,
             29 => TimelineEvent::Recalled { attempt },
+            30 => TimelineEvent::HandedOver { to: self.key() },
             _ => TimelineEvent::Replayed,
         }
     }
@@ -367,7 +368,7 @@ impl Any {
 
     pub(super) fn arrival(&mut self) -> IncomingEvent {
         let attempt = self.count();
-        let event = match self.below(20) {
+        let event = match self.below(21) {
             0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
             1 => Event::Submitted { attempt, outcome: self.submit_outcome() },
             2 => Event::Polled { attempt, asked: self.moment(), outcome: self.poll_outcome() },
@@ -396,6 +397,7 @@ impl Any {
             15 => Event::Noted { text: self.text() },
             16 => Event::PutBack { others_by: self.moment() },
             17 => Event::Lost,
+            19 => Event::HandedOver { by: self.key(), to: self.key() },
             18 => Event::Recalled { born: self.moment(), attempts: self.list(3, Self::attempt) },
             _ => Event::Released,
         };

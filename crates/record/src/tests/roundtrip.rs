@@ -5,7 +5,7 @@ use super::names::{every_use, uses_in};
 use crate::fields::NamedVariant;
 use std::collections::BTreeSet;
 
-const SEEDS: u64 = 9000;
+const SEEDS: u64 = 20_000;
 
 #[test]
 fn whatever_is_written_is_read_back_the_same() {

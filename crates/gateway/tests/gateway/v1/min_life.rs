@@ -98,3 +98,30 @@ async fn a_caller_that_is_served_from_the_stock_keeps_the_life_that_it_asked_for
         assert_eq!(fixture.provider.submits(&sitekey), 1, "{api:?}: nothing was bought");
     }
 }
+
+/// Trap: a repeat with a key got the id, and its caller was refused when it came for the answer 5 s later.
+#[tokio::test]
+async fn a_repeat_with_a_key_gets_the_id_only_if_the_life_that_it_asked_for_lasts_for_15_s_more() {
+    let fixture = Fixture::new().await;
+    for (n, api) in APIS.into_iter().enumerate() {
+        let sitekey = format!("fresh-{n}");
+        let choosy = Placing::of(&sitekey).keyed(&format!("job-{n}")).field("min_life_s", 200);
+        let id = api.id(&api.place(&fixture, &choosy).await);
+        let token = read(api, &fixture, &id).await;
+        // Of 300 s, and a few are over before the answer is known.
+        fixture.pass(Duration::from_secs(70));
+        assert_eq!(api.id(&api.place(&fixture, &choosy).await), id, "{api:?}");
+        fixture.pass(Duration::from_secs(14));
+        assert_eq!(read(api, &fixture, &id).await, token, "{api:?}");
+        fixture.pass(Duration::from_secs(6));
+        let again = api.place(&fixture, &choosy).await;
+        if api == Api::V1 {
+            assert_eq!(api.id(&again), id, "the answer is in the reply");
+        } else {
+            let (code, reason) = api.refusal(&again);
+            assert_eq!(code, "ERROR_TOKEN_EXPIRED", "{api:?}");
+            assert!(reason.contains("`min_life_s`") && reason.contains("another key"), "{reason}");
+        }
+        assert_eq!(fixture.provider.submits(&sitekey), 1, "{api:?}");
+    }
+}

@@ -2,7 +2,7 @@
 //! token at once for each submitted `fresh...` site key, and one for `hold...` when the test calls back.
 
 use super::apis::{APIS, Api, PAGE, Placing};
-use super::fixture::{ADMIN, ANNA, BERT, Fixture};
+use super::fixture::{ADMIN, ANNA, BERT, Fixture, path_of};
 use super::talk::{Answered, Ask};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -178,6 +178,38 @@ async fn a_replayed_message_after_the_answer_expired_is_an_error_with_a_key_and_
                 assert_eq!(fixture.provider.submits(&sitekey), 2, "{api:?} {setting:?}");
             }
         }
+    }
+}
+
+/// Trap: the repeat was told that its answer had expired, which it had not.
+#[tokio::test]
+async fn a_cancelled_job_whose_answer_went_to_another_order_is_bought_once_more_when_it_comes_again() {
+    let fixture = Fixture::new().await;
+    for (n, api) in APIS.into_iter().enumerate() {
+        let sitekey = format!("hold-{n}");
+        let placing = Placing::of(&sitekey).keyed(&format!("job-{n}"));
+        let first = api.id(&api.place(&fixture, &placing).await);
+        let path = path_of(&Api::V1.place(&fixture, &placing).await.json());
+        fixture.until(&path, "solving").await;
+        fixture.ask(Ask::new("DELETE", path.clone()).key(ANNA)).await.order(200);
+        fixture.call_back(&sitekey, "first").await;
+        let taker = api.id(&api.place(&fixture, &Placing::of(&sitekey).field("reuse", "exclusive")).await);
+        assert_eq!(api.token(&fixture, ANNA, &taker).await, "first", "{api:?}");
+        let again =
+            [api.id(&api.place(&fixture, &placing).await), api.id(&api.place(&fixture, &placing).await)];
+        assert!(again[0] == again[1] && again[0] != first, "{api:?}: {again:?}");
+        while fixture.provider.submits(&sitekey) < 2 {
+            tokio::task::yield_now().await;
+        }
+        fixture.call_back(&sitekey, "second").await;
+        assert_eq!(api.token(&fixture, ANNA, &again[0]).await, "second", "{api:?}");
+        assert_eq!(api.id(&api.place(&fixture, &placing).await), again[0], "{api:?}");
+        assert_eq!(api.token(&fixture, ANNA, &taker).await, "first", "{api:?}: it is still the taker's");
+        assert_eq!(fixture.get(&path).await.order(200)["error"]["code"], "claimed_by_another", "{api:?}");
+        fixture.pass(Duration::from_secs(301));
+        let (code, _) = api.refusal(&api.place(&fixture, &placing).await);
+        let expected = if api == Api::V1 { "answer_expired" } else { "ERROR_TOKEN_EXPIRED" };
+        assert_eq!((code.as_str(), fixture.provider.submits(&sitekey)), (expected, 2), "{api:?}");
     }
 }
 

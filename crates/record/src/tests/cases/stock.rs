@@ -53,7 +53,16 @@ pub(super) fn orders() -> Vec<(&'static str, AnyRecord)> {
         timeline: timeline(&[TimelineEvent::Claimed, TimelineEvent::Returned]),
         ..order(Phase::Solved { answer: answer(), at: at(21) })
     };
-    super::orders([("order-supplied", served_from_stock), ("order-returned", returned)])
+    let handed_over = Order {
+        wanted: false,
+        timeline: timeline(&[TimelineEvent::Claimed, TimelineEvent::HandedOver { to: Key(digest(0x3c)) }]),
+        ..order(Phase::Claimed { answer: answer(), by: Key(digest(0x8b)), at: at(22) })
+    };
+    super::orders([
+        ("order-supplied", served_from_stock),
+        ("order-returned", returned),
+        ("order-handed-over", handed_over),
+    ])
 }
 
 pub(super) fn arrivals() -> Vec<(&'static str, AnyRecord)> {
@@ -68,6 +77,7 @@ pub(super) fn arrivals() -> Vec<(&'static str, AnyRecord)> {
         ("arrival-supplied", served_from_stock(answer(), bought_for_another())),
         ("arrival-supplied-plain", served_from_stock(plain_answer(), attempt(1, Progress::Answered))),
         ("arrival-returned", Event::Returned { by: from }),
+        ("arrival-handed-over", Event::HandedOver { by: from, to: Key(digest(0x3c)) }),
     ]
     .map(|(name, event)| (name, AnyRecord::IncomingEvent(arrival(event))))
     .into()
