@@ -11,7 +11,7 @@ use quittance::{
     embedded,
 };
 use quittance_config::{Config, ProviderConfig, TenantConfig, duration};
-use quittance_gateway::{KeyDigest, TenantSettings};
+use quittance_gateway::KeyDigest;
 use quittance_ports::SpillError;
 use quittance_protocol::Protocol;
 use quittance_provider::json::JsonProvider;
