@@ -56,12 +56,12 @@ fn a_list_in_another_currency_does_not_count() {
 fn a_budget_without_a_price_is_reported_before_anything_starts() {
     let pool = "[pools.warm]\nkind = \"turnstile\"\nsize = 2\nbudget_per_hour = 1\n\
                 [pools.warm.params]\nsitekey = \"x\"\npageurl = \"https://example.com/\"\n";
-    let reported = config(&format!("dialect = \"captchaai\"\n{pool}")).budgets_without_price();
+    let reported = config(&format!("dialect = \"captchaai\"\n{pool}")).budgets_that_buy_nothing();
     assert!(
         reported.len() == 1 && reported[0].contains("warm") && reported[0].contains("`prices.turnstile`"),
         "{reported:?}"
     );
-    assert!(config(&format!("dialect = \"2captcha\"\n{pool}")).budgets_without_price().is_empty());
+    assert!(config(&format!("dialect = \"2captcha\"\n{pool}")).budgets_that_buy_nothing().is_empty());
     let free = format!("dialect = \"captchaai\"\n{pool}[prices]\nturnstile = 0\n");
-    assert!(config(&free).budgets_without_price().is_empty(), "0 is a price");
+    assert!(config(&free).budgets_that_buy_nothing().is_empty(), "0 is a price");
 }
