@@ -126,7 +126,8 @@ fn of_policy(fields: &mut Fields, policy: Policy) {
         callback_lag: "timing.callback_lag",
         refusal_hold: "timing.refusal_hold",
         keep: "store.keep";
-        callbacks, callback_address, callback_lost, backoff, faults, pace, clock_skew, unsolvable, other_currency
+        callbacks, callback_address, callback_lost, backoff, faults, pace, clock_skew, unsolvable, result_kept,
+        other_currency
     } = policy);
     named!(fields, Backoff { base: "retry.base", cap: "retry.cap", jitter: "retry.jitter" } = policy.backoff);
     named!(fields, Pace { p50: "timing.p50", p95: "timing.p95", p99: "timing.p99" } = policy.pace);
