@@ -345,7 +345,7 @@ async fn an_answer_from_the_stock_leaves_with_its_margin_and_is_then_read_as_lon
     assert_eq!(look(&first).await, token, "the same caller again");
 }
 
-/// Trap: the audit said that another order had the answer, and the usage that it was wasted.
+/// Trap: the audit showed that another order had the answer, and the usage that it was wasted.
 #[tokio::test]
 async fn a_pooled_answer_that_the_caller_of_a_keyed_order_never_reads_is_wasted_in_the_audit_and_the_usage() {
     let fixture = Fixture::new().await;

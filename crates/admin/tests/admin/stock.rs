@@ -239,7 +239,7 @@ async fn key_of_the_taker(fixture: &Fixture) -> String {
     taker.order.key.to_string()
 }
 
-/// Trap: the audit said that another order had the answer, and the usage that it was wasted.
+/// Trap: the audit showed that another order had the answer, and the usage that it was wasted.
 #[tokio::test]
 async fn the_audit_says_what_became_of_an_answer_from_the_stock_at_the_order_that_took_it() {
     for taker in [

@@ -259,7 +259,7 @@ fn a_repeat_that_asked_for_life_gets_the_id_only_if_that_life_is_left_when_its_c
     assert_eq!(repeats(0, 15, &[14, 1]), [true, true], "it asked for no life");
 }
 
-/// Trap: a repeat was told that the answer had expired, long before it did.
+/// Trap: a repeat got the error that the answer had expired, long before it did.
 #[test]
 fn a_cancelled_order_with_a_key_is_bought_again_if_its_answer_has_gone_to_another_order() {
     let policy = policy(true, WhenInDoubt::Resubmit);

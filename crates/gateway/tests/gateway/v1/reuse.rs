@@ -181,7 +181,7 @@ async fn a_replayed_message_after_the_answer_expired_is_an_error_with_a_key_and_
     }
 }
 
-/// Trap: the repeat was told that its answer had expired, which it had not.
+/// Trap: the repeat got the error that its answer had expired, which it had not.
 #[tokio::test]
 async fn a_cancelled_job_whose_answer_went_to_another_order_is_bought_once_more_when_it_comes_again() {
     let fixture = Fixture::new().await;
