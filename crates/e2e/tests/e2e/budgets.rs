@@ -155,5 +155,6 @@ fn a_budget_below_the_price_of_one_answer_is_reported_before_the_pool_is_filled(
     let ran = serve.sandbox.run(&["config", "check"]);
     let words = ["tiny", "0.0001 ", "smaller than the price of one answer"];
     assert!(words.iter().all(|words| ran.out.contains(words)), "{ran:?}");
-    assert!(serve.log().contains("smaller than the price of one answer"), "{}", serve.log());
+    let log = serve.log();
+    assert!(log.contains("smaller than the price of one answer"), "{log}");
 }
