@@ -249,7 +249,7 @@ pub(crate) async fn run_with_mock(mut args: SolveArgs, config_args: &ConfigArgs)
         let sample = [("sitekey", SAMPLE_SITE_KEY), ("pageurl", SAMPLE_PAGE)];
         args.params = sample.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     }
-    let exit = run(args, Ok(setup.config.clone()), &setup.environment).await;
+    let exit = Box::pin(run(args, Ok(setup.config.clone()), &setup.environment)).await;
     setup.end().await;
     exit
 }

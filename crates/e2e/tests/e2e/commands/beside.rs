@@ -281,7 +281,7 @@ fn interrupted_lines_without_a_key_are_cancelled_and_those_with_a_key_are_found_
     serve.end_in_peace();
 }
 
-/// Trap: the order was said to stay on record, in a folder that was removed.
+/// Trap: the message promised that the order stays on record, in a folder that was removed.
 #[test]
 fn an_interrupted_order_of_a_mock_provider_is_gone_and_says_so() {
     let mut command = quittance(["solve", "--mock", "--lines"]);
