@@ -30,8 +30,7 @@ const IN_USE_LOOK: Duration = Duration::from_millis(100);
 const IN_USE_NOTE: Duration = Duration::from_secs(1);
 
 pub(super) const NOT_PLACED: &str = "no order was placed, and nothing was paid";
-const KEPT: &str =
-    "the order stays on record, and no process works on it now: run the same command again to resume it";
+const KEPT: &str = "the order stays on record, and this process works on it no longer: run the same command again to resume it";
 const DAEMON_CONTINUES: &str =
     "the order stays on record, and the daemon continues it: run the same command again to get its answer";
 const CANCELLED: &str =
