@@ -255,8 +255,15 @@ pub(crate) async fn stop(
     Number(number): Number,
 ) -> Result<Response, Refused> {
     let stopped = state.orders.engine().stop_bulk(number).await.map_err(not_done)?;
-    let stopped = stopped.ok_or_else(|| Code::UnknownBulk.plain())?;
+    let stopped = stopped.ok_or_else(|| unknown(number))?;
     Ok(json(StatusCode::OK, &Bulk::of(&stopped)))
+}
+
+fn unknown(number: u64) -> Refused {
+    let detail = format!(
+        "There is no bulk action {number}: it never was, or it ended more than a day ago. `quittance dead stop` without a number stops all."
+    );
+    Code::UnknownBulk.because(detail)
 }
 
 fn not_done(why: BulkError) -> Refused {
@@ -277,14 +284,15 @@ impl FromRequestParts<AppState> for Number {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Refused> {
         let path: Result<Path<u64>, PathRejection> = Path::from_request_parts(parts, state).await;
-        path.map(|Path(number)| Self(number)).map_err(|_| Code::UnknownBulk.plain())
+        path.map(|Path(number)| Self(number))
+            .map_err(|_| Code::UnknownBulk.because("The number of a bulk action is a whole number."))
     }
 }
 
 impl AppState {
     pub(crate) async fn document(&self, number: u64) -> Result<BulkDocument, Refused> {
         let bulks = self.orders.engine().bulks().await.map_err(|error| store_problem(&error))?;
-        bulks.into_iter().find(|document| document.number == number).ok_or_else(|| Code::UnknownBulk.plain())
+        bulks.into_iter().find(|document| document.number == number).ok_or_else(|| unknown(number))
     }
 
     /// Estimates the result. Changes nothing.

@@ -73,7 +73,7 @@ impl Recipient {
 
     pub(crate) fn words(&self, tenant: &str) -> String {
         match self {
-            Self::Caller => format!("{tenant}, and placements that joined"),
+            Self::Caller => format!("{tenant}, and any placements that joined"),
             Self::Taker(_) => format!("another order of {tenant}, from the stock"),
             Self::StockPlace => "no order yet: the answer is in the stock".to_owned(),
             Self::Stock(key) => format!("the stock, as order {}", key.short()),

@@ -28,7 +28,7 @@ use utoipa::{IntoParams, ToSchema};
 /// How many days one request may cover: three years and a day.
 const DAYS_MAX: u64 = 1_097;
 /// How many rows a response has; those with the most orders come first.
-const LINES_MAX: usize = 1000;
+const ROWS_MAX: usize = 1000;
 
 problems!(StockProblems: Unauthorized, NeedsAPerson, BadParams, StoreUnavailable);
 
@@ -75,7 +75,7 @@ pub struct StockReport {
     pub currency: String,
     pub all: StockCounts,
     /// Rows with the most orders first.
-    pub lines: Vec<StockLine>,
+    pub rows: Vec<StockRow>,
     /// Number of rows that are left out.
     pub left_out: usize,
     pub pools: Vec<PoolInShort>,
@@ -83,7 +83,7 @@ pub struct StockReport {
 
 /// Usage of one tenant for one kind and one site.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct StockLine {
+pub struct StockRow {
     pub tenant: String,
     pub kind: String,
     /// Host of the page; empty for orders without a page.
@@ -180,19 +180,19 @@ impl ShownTrust {
 type Name = (String, String, String);
 
 /// The usage of several days and what was learned from reports, one row for each tenant, kind and site.
-fn lines(
+fn rows(
     usage: Vec<(UsageRow, Counters)>,
     trusts: &[TrustView],
 ) -> BTreeMap<Name, (Counters, Option<ShownTrust>)> {
-    let mut lines: BTreeMap<Name, (Counters, Option<ShownTrust>)> = BTreeMap::new();
+    let mut rows: BTreeMap<Name, (Counters, Option<ShownTrust>)> = BTreeMap::new();
     for (UsageRow { tenant, kind, site, .. }, counters) in usage {
-        lines.entry((tenant, kind, site)).or_default().0 += counters;
+        rows.entry((tenant, kind, site)).or_default().0 += counters;
     }
     for shown in trusts {
         let name = (shown.tenant.clone(), shown.kind.clone(), shown.site.clone());
-        lines.entry(name).or_default().1 = Some(ShownTrust::of(shown));
+        rows.entry(name).or_default().1 = Some(ShownTrust::of(shown));
     }
-    lines
+    rows
 }
 
 /// Read the usage of the stock
@@ -223,11 +223,11 @@ pub(crate) async fn stock(
 
     let mut all = Counters::default();
     usage.iter().for_each(|(_, counters)| all += *counters);
-    let mut lines: Vec<_> = lines(usage, &trusts).into_iter().collect();
-    lines.sort_by_key(|(_, (counters, _))| Reverse(counters.asked));
-    let left_out = lines.len().saturating_sub(LINES_MAX);
-    lines.truncate(LINES_MAX);
-    let lines = lines.into_iter().map(|((tenant, kind, site), (counters, trust))| StockLine {
+    let mut rows: Vec<_> = rows(usage, &trusts).into_iter().collect();
+    rows.sort_by_key(|(_, (counters, _))| Reverse(counters.asked));
+    let left_out = rows.len().saturating_sub(ROWS_MAX);
+    rows.truncate(ROWS_MAX);
+    let rows = rows.into_iter().map(|((tenant, kind, site), (counters, trust))| StockRow {
         life_ms: engine.life(&kind, &site).map(millis),
         tenant,
         kind,
@@ -240,7 +240,7 @@ pub(crate) async fn stock(
         to: date_text(to.0),
         currency: engine.currency().to_owned(),
         all: StockCounts::of(&all),
-        lines: lines.collect(),
+        rows: rows.collect(),
         left_out,
         pools,
     };

@@ -106,8 +106,7 @@ impl ApiClient {
             return Ok(Self::Daemon(daemon));
         }
         let mut error = place::open_error(&StoreOpenError::Embedded(in_use));
-        error.what +=
-            "; a command can use the API of a `quittance serve` that is ready, and that process offers none";
+        error.what += ". It is not a `quittance serve` that is ready: wait until it ends, or until the daemon has started, and try again";
         Err(error)
     }
 

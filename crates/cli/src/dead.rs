@@ -55,7 +55,7 @@ Exit codes:
      cannot be read
   2  the command was not understood, the key matches more than one dead letter,
      or the bulk action is large and needs --yes
-  3  the result could not be written
+  3  the result could not be written; export: the file exists already
   4  the configuration is wrong
   5  the store cannot be opened or used
   6  the provider does not accept the account; the orders are kept

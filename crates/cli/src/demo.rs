@@ -27,6 +27,7 @@ Exit codes:
   2  the command was not understood
   3  the result could not be written
   5  the store cannot be opened or used: no space for temporary files?
+  130, 143  interrupted (Ctrl-C, SIGTERM)
 
 The workers ask for the same captchas repeatedly, as clients do after timeouts
 and restarts, and send no keys. The demo sets `reuse.default = \"shared\"`, so
@@ -83,7 +84,10 @@ pub(crate) async fn run(args: DemoArgs) -> Result<Exit, CliError> {
     // An interruption leaves nothing behind: the drop ends the process and removes the folder.
     let report = tokio::select! {
         report = quittance_demo::run(plan, &program, port, &mut progress) => report,
-        _ = interruption => return Err(CliError::new(Exit::Bad, "the demo was interrupted")),
+        exit = interruption => {
+            output::tell("\nthe demo was interrupted; nothing is left of it\n");
+            return Ok(exit);
+        }
     };
     drop(line);
     let report = report.map_err(|error| {

@@ -11,7 +11,7 @@ pub(crate) use callback_reach::is_daemon_at;
 use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
-use crate::{node, output, pool};
+use crate::{node, output, pool, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::Account;
@@ -92,6 +92,9 @@ pub(crate) async fn run(
     Ok(if is_bad { Exit::Bad } else { Exit::Done })
 }
 
+/// The column at which the words of a finding begin.
+const COLUMN: usize = 18;
+
 fn as_text(findings: &[Finding]) -> String {
     let mut text = String::new();
     for Finding { about, state, what } in findings {
@@ -100,7 +103,8 @@ fn as_text(findings: &[Finding]) -> String {
             State::Note => (AnsiColor::Yellow.on_default(), "note"),
             State::Bad => (AnsiColor::Red.on_default().bold(), "BAD"),
         };
-        _ = writeln!(text, "{style}{word:<5}{style:#} {about:<11} {}", harmless(what));
+        let what = terminal::wrapped(&harmless(what), COLUMN, terminal::width());
+        _ = writeln!(text, "{style}{word:<5}{style:#} {about:<11} {what}");
     }
     text
 }

@@ -281,43 +281,43 @@ fn class_object(class: Signal, config: &Config) -> Json {
     json!({ "class": class.name(), "remedy": remedy, "limit": rule.limit, "others": others, "signal": signal(class) })
 }
 
+/// What the gateway itself means with a code; null if the code is not ours. Only codes of `/v1` have a `status`.
 fn own_object(code: &str) -> Json {
-    if let Some((status, title, hint)) = native_code(code) {
-        return json!({ "meaning": title, "advice": hint, "status": status });
-    }
-    own_code(code).map_or(Json::Null, |own| json!({ "meaning": own.meaning, "advice": own.advice }))
+    let native = native_code(code).map(|(status, meaning, advice)| (meaning, advice, Some(status)));
+    let own = || own_code(code).map(|own| (own.meaning, own.advice, None));
+    native.or_else(own).map_or(
+        Json::Null,
+        |(meaning, advice, status)| json!({ "meaning": meaning, "advice": advice, "status": status }),
+    )
 }
 
+/// One shape for every code: what does not apply to it is null.
 fn code_object(found: &Found<'_>, config: &Config) -> Json {
-    match found {
-        Found::Pending(code) => json!({ "code": code, "class": "pending", "quittance": own_object(code) }),
-        Found::Unseen(code) if native_code(code).is_some() => {
-            json!({ "code": code, "class": null, "quittance": own_object(code) })
-        }
-        Found::Unseen(code) => json!({
-            "code": code,
-            "class": FaultClass::UnlistedCode.name(),
-            "seen": false,
-            "quittance": own_object(code),
-            "rule": class_object(FaultClass::UnlistedCode.into(), config),
-        }),
-        Found::ErrorRow(row) => json!({
-            "code": row.code,
-            "is_prefix": row.is_prefix,
-            "place": row.place.map(|place| match place {
-                CodePlace::Submit => "submit",
-                CodePlace::Poll => "poll",
-                CodePlace::Both => "both",
-            }),
-            "class": row.class.name(),
-            "meaning": row.meaning,
-            "advice": row.advice,
-            "pause_ms": row.pause.map(quittance_lifecycle::time::millis),
-            "corrected": row.is_overridden,
-            "quittance": own_object(&row.code),
-            "rule": class_object(row.class.into(), config),
-        }),
-    }
+    let (code, row, class) = match found {
+        Found::Pending(code) => (*code, None, None),
+        Found::Unseen(code) if native_code(code).is_some() => (*code, None, None),
+        Found::Unseen(code) => (*code, None, Some(FaultClass::UnlistedCode)),
+        Found::ErrorRow(row) => (&*row.code, Some(row), Some(row.class)),
+    };
+    let is_pending = matches!(found, Found::Pending(_));
+    let place = row.and_then(|row| row.place).map(|place| match place {
+        CodePlace::Submit => "submit",
+        CodePlace::Poll => "poll",
+        CodePlace::Both => "both",
+    });
+    json!({
+        "code": code,
+        "is_listed": row.is_some() || is_pending,
+        "is_prefix": row.is_some_and(|row| row.is_prefix),
+        "place": place,
+        "class": if is_pending { Some("pending") } else { class.map(FaultClass::name) },
+        "meaning": row.map(|row| &row.meaning),
+        "advice": row.map(|row| &row.advice),
+        "pause_ms": row.and_then(|row| row.pause).map(quittance_lifecycle::time::millis),
+        "corrected": row.is_some_and(|row| row.is_overridden),
+        "quittance": own_object(code),
+        "rule": class.map(|class| class_object(class.into(), config)),
+    })
 }
 
 fn object(codes: &Codes, config: &Config) -> Json {

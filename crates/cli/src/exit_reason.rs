@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 /// The stable name of a reason, and its exit code.
 pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
     match error {
-        SolveError::Place(PlaceError::UnknownKind { .. }) => ("unknown_kind", Exit::Usage),
-        SolveError::Place(PlaceError::BadRequest(_)) => ("bad_request", Exit::Usage),
+        SolveError::Place(PlaceError::UnknownKind { .. } | PlaceError::BadRequest(_)) => {
+            ("bad_request", Exit::Usage)
+        }
         SolveError::Place(PlaceError::NotAllowed(_)) => ("not_allowed", Exit::Usage),
         SolveError::Place(PlaceError::Refused(Refusal::OtherParameters)) => ("other_parameters", Exit::Usage),
         SolveError::Place(PlaceError::Refused(Refusal::HeldBack { .. })) => ("held_back", Exit::Bad),
@@ -28,8 +29,11 @@ pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
     }
 }
 
-pub(crate) fn error_json(error: &SolveError) -> Value {
-    json!({ "code": code(error).0, "message": error.to_string() })
+/// The answer. A JSON answer is passed on as JSON; should it not parse after all, as the text that it is.
+pub(crate) fn answer_json(solved: &Solved) -> Value {
+    let payload = &solved.answer.payload;
+    let document = payload.is_json.then(|| serde_json::from_str(&payload.text).ok()).flatten();
+    document.unwrap_or_else(|| json!(payload.text))
 }
 
 pub(crate) fn solved_json(solved: &Solved, currency: &str) -> Map<String, Value> {
@@ -37,12 +41,8 @@ pub(crate) fn solved_json(solved: &Solved, currency: &str) -> Map<String, Value>
     let mut fields = Map::new();
     fields.insert("order".into(), json!(solved.order.to_string()));
     fields.insert("origin".into(), json!(solved.origin.name()));
-    // A JSON answer is passed on as JSON; should it not parse after all, as the text that it is.
-    let document = answer.payload.is_json.then(|| serde_json::from_str(&answer.payload.text).ok()).flatten();
-    fields.insert("answer".into(), document.unwrap_or_else(|| json!(answer.payload.text)));
-    if !answer.payload.extras.is_empty() {
-        fields.insert("extras".into(), json!(answer.payload.extras));
-    }
+    fields.insert("answer".into(), answer_json(solved));
+    fields.insert("extras".into(), json!(answer.payload.extras));
     fields.insert("expires_ms".into(), json!(answer.expires.map(|at| at.as_millis())));
     fields.insert("expires_in_ms".into(), json!(solved.remaining_life.map(millis)));
     // `null`: the price is not known.

@@ -6,13 +6,14 @@ mod questions;
 
 use crate::config_command::ConfigArgs;
 use crate::doctor::{self, DoctorArgs};
-use crate::exit::{CliError, Exit};
-use crate::output;
+use crate::exit::{CliError, Exit, OrExit};
+use crate::interruption::Interruption;
+use crate::{output, terminal};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use clients::ClientLines;
 use questions::Questions;
-use quittance_config::{Config, ConfigErrors, Environment, Sources, toml_text};
+use quittance_config::{Config, ConfigErrors, Environment, Sources, check_value, toml_text};
 use quittance_protocol::Dialect;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -117,34 +118,68 @@ struct Answers {
 
 /// Writes the file, and prints the findings of `doctor`. A failed check does not undo the file.
 pub(crate) async fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, CliError> {
-    let (path, answers) = write(args, config)?;
+    let mut interruption = Interruption::listen()?;
+    let path = config.config.clone().unwrap_or_else(|| PathBuf::from("quittance.toml"));
+    check_before_questions(&args, &path, config)?;
+    let asking = tokio::task::spawn_blocking(|| ask(args));
+    let answers = tokio::select! {
+        answers = asking => answers.or_exit(Exit::Bad)??,
+        exit = interruption.next() => {
+            output::tell("\nnothing was written\n");
+            return Ok(exit);
+        }
+    };
+    write_new(&path, &answers.render(), &config.overrides)?;
     output::print(&format!("wrote {}\n\n", output::harmless(&path.display().to_string())))?;
     let environment = Environment::of_process();
     let sources = Sources { file: Some(path.clone()), overrides: config.overrides.clone() };
-    let exit = match Config::load(&sources, &environment, Path::new("")) {
-        Ok(config) => doctor::run(DoctorArgs::default(), &config, &environment).await?,
-        Err(error) => {
-            output::tell(&format!("{error}\n"));
-            Exit::Bad
+    // The file and `--set` are valid: this is about a variable of this shell.
+    let written = Config::load(&sources, &environment, Path::new("")).or_exit(Exit::Bad)?;
+    let exit = tokio::select! {
+        exit = doctor::run(DoctorArgs::default(), &written, &environment) => exit?,
+        exit = interruption.next() => {
+            output::tell("\nthe file is written; `quittance doctor` checks it\n");
+            return Ok(exit);
         }
     };
-    output::tell(&answers.next_steps(&path, exit == Exit::Done));
+    let next_steps = answers.next_steps(&path, exit == Exit::Done, &environment);
+    output::tell(&terminal::wrapped(&next_steps, 0, terminal::width()));
     Ok(exit)
 }
 
-fn write(args: InitArgs, config: &ConfigArgs) -> Result<(PathBuf, Answers), CliError> {
-    let path = config.config.clone().unwrap_or_else(|| PathBuf::from("quittance.toml"));
-    // Before anything is asked: answers must not be given for nothing.
+/// Finds what is wrong before the user answers questions for nothing.
+fn check_before_questions(args: &InitArgs, path: &Path, config: &ConfigArgs) -> Result<(), CliError> {
     if path.symlink_metadata().is_ok() {
-        return Err(already_there(&path));
+        return Err(already_there(path));
     }
-    let answers = if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        Questions::new(io::stdin().lock(), io::stderr()).ask(args)?
-    } else {
-        from_flags(args)?
+    let check = |flag: &str, checked: Result<(), String>| {
+        checked.map_err(|why| CliError::new(Exit::Usage, format!("{flag}: {why}; nothing was written")))
     };
-    write_new(&path, &answers.render())?;
-    Ok((path, answers))
+    for (flag, setting, value) in [
+        ("--url", "provider.*.url", &args.url),
+        ("--key-env", "provider.*.key_env", &args.key_env),
+        ("--public-url", "public_url", &args.public_url),
+    ] {
+        value.iter().try_for_each(|value| check(flag, check_value(setting, value)))?;
+    }
+    args.allow.iter().try_for_each(|typed| check("--allow", questions::host(typed)))?;
+    let sample = from_flags(InitArgs { dialect: Some("captchaai".into()), ..InitArgs::default() })?;
+    let folder = tempfile::tempdir().map_err(|error| not_written(path, &error))?;
+    let file = folder.path().join("quittance.toml");
+    std::fs::write(&file, sample.render()).map_err(|error| not_written(path, &error))?;
+    self::check(&file, path, &config.overrides)
+}
+
+/// Asks on a terminal for the values without a flag; elsewhere they get their defaults.
+fn ask(args: InitArgs) -> Result<Answers, CliError> {
+    match io::stdin().is_terminal() && io::stderr().is_terminal() {
+        true => Questions::new(io::stdin().lock(), io::stderr(), terminal::width()).ask(args),
+        false => from_flags(args),
+    }
+}
+
+fn not_written(path: &Path, error: &io::Error) -> CliError {
+    CliError::new(Exit::NotWritten, format!("{} cannot be written: {error}", path.display()))
 }
 
 fn already_there(path: &Path) -> CliError {
@@ -174,10 +209,8 @@ fn from_flags(args: InitArgs) -> Result<Answers, CliError> {
 }
 
 /// Writes the file, if every command can read it and if the path is free.
-fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
-    let not_written = |error: &io::Error| {
-        CliError::new(Exit::NotWritten, format!("{} cannot be written: {error}", path.display()))
-    };
+fn write_new(path: &Path, text: &str, overrides: &[String]) -> Result<(), CliError> {
+    let not_written = |error: &io::Error| not_written(path, error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".quittance-init-").suffix(".toml");
@@ -186,7 +219,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder).map_err(|error| not_written(&error))?;
     file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(|e| not_written(&e))?;
-    check(file.path(), path)?;
+    check(file.path(), path, overrides)?;
     match file.persist_noclobber(path) {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(already_there(path)),
@@ -194,9 +227,9 @@ fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
     }
 }
 
-/// Reads the new file as any command does, without the variables of this shell.
-fn check(written: &Path, path: &Path) -> Result<(), CliError> {
-    let sources = Sources { file: Some(written.to_owned()), overrides: Vec::new() };
+/// Reads the new file and `--set` as any command does, without the variables of this shell.
+fn check(written: &Path, path: &Path, overrides: &[String]) -> Result<(), CliError> {
+    let sources = Sources { file: Some(written.to_owned()), overrides: overrides.to_vec() };
     let wrong = match Config::read(&sources, &Environment::default(), Path::new("")) {
         Ok((_, wrong)) if wrong.is_empty() => return Ok(()),
         Ok((_, wrong)) => ConfigErrors(wrong),
@@ -212,7 +245,10 @@ impl Answers {
         let protocol = if service.classic().is_some() { "classic" } else { "json" };
         let mut text =
             String::from("# Quittance. Every setting: `quittance config show`, docs/config.md.\n\n");
-        _ = writeln!(text, "# Where the provider can call this node, to bring answers and to settle doubts.");
+        _ = writeln!(
+            text,
+            "# Where the provider can call this node, to bring answers and to settle attempts in doubt."
+        );
         _ = writeln!(text, "# {}", WITHOUT_PUBLIC_URL.replace("default, and may", "default, and\n# may"));
         _ = match public_url {
             Some(url) => writeln!(text, "public_url = {}\n", toml_text(url)),
@@ -237,7 +273,7 @@ impl Answers {
         text
     }
 
-    fn next_steps(&self, path: &Path, is_well: bool) -> String {
+    fn next_steps(&self, path: &Path, is_well: bool, environment: &Environment) -> String {
         let flag = match path == Path::new("quittance.toml") {
             true => String::new(),
             false => format!(" --config {}", path.display()),
@@ -271,7 +307,8 @@ impl Answers {
             let doctor =
                 (format!("quittance doctor{flag}"), "store, provider and callbacks; it pays nothing");
             let key = (format!("export {}=...", self.key_env), "the provider's key; it is not in the file");
-            steps.splice(0..0, [key, doctor]);
+            let is_set = environment.get(&self.key_env).is_some_and(|key| !key.trim().is_empty());
+            steps.splice(0..0, (!is_set).then_some(key).into_iter().chain([doctor]));
         }
         let width = steps.iter().map(|(step, _)| step.len()).max().unwrap_or_default();
         for (step, words) in &steps {
@@ -280,8 +317,8 @@ impl Answers {
         _ = match self.client {
             Some(client) => write!(
                 text,
-                "\nThe lines to change in your client. KEY is any text of 32 characters until there are tenants{}:\n{}",
-                if needs_https { "; CA is ./tls/ca.pem" } else { "" },
+                "\nThe lines to change in your client. KEY is any text of 32 characters until there are tenants. \
+                 `serve --tls-self-signed ./tls` makes ./tls/ca.pem:\n{}",
                 client.render()
             ),
             None => writeln!(
@@ -304,7 +341,7 @@ mod tests {
                 from_flags(InitArgs { dialect: Some(service.name().into()), ..InitArgs::default() }).unwrap();
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("quittance.toml");
-            write_new(&path, &answers.render()).unwrap();
+            write_new(&path, &answers.render(), &[]).unwrap();
             let sources = Sources { file: Some(path), overrides: Vec::new() };
             let config = Config::load(&sources, &Environment::default(), Path::new("")).unwrap();
             assert_eq!(config.providers.len(), 1);
@@ -320,10 +357,10 @@ mod tests {
         std::fs::write(&path, "mine").unwrap();
         let args = InitArgs { dialect: Some("captchaai".into()), ..InitArgs::default() };
         let config = ConfigArgs { config: Some(path.clone()), overrides: Vec::new() };
-        assert_eq!(write(args, &config).unwrap_err().exit, Exit::NotWritten);
-        assert_eq!(write_new(&path, "").unwrap_err().exit, Exit::NotWritten);
+        assert_eq!(check_before_questions(&args, &path, &config).unwrap_err().exit, Exit::NotWritten);
+        assert_eq!(write_new(&path, "", &[]).unwrap_err().exit, Exit::NotWritten);
         let other = folder.path().join("other.toml");
-        write_new(&other, "").unwrap();
+        write_new(&other, "", &[]).unwrap();
         let rights = |path: &Path| path.metadata().unwrap().permissions();
         assert_eq!(rights(&other), rights(&path), "as any file that this user makes");
         std::fs::remove_file(other).unwrap();

@@ -188,7 +188,7 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
         }
         Command::Tenant(args) => tenant::run(args, &load()?),
         Command::Solve(args) if args.mock => block_on(solve::run_with_mock(*args, config_args)),
-        Command::Solve(args) => block_on(solve::run(*args, &load()?, &environment)),
+        Command::Solve(args) => block_on(solve::run(*args, load(), &environment)),
         Command::Dead(args) => block_on(dead::run(*args, &load()?, &environment)),
         Command::Store(args) => block_on(store::run(args, &load()?, &environment)),
         Command::Pool(args) => block_on(pool::run(*args, &load()?, &environment)),

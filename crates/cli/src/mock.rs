@@ -38,7 +38,7 @@ Exit codes:
 #[derive(Args, Debug)]
 pub(crate) struct MockArgs {
     /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790", value_parser = crate::node::listen_address)]
     listen: SocketAddr,
     /// Service to imitate: 2captcha or captchaai
     #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = dialect)]
@@ -100,7 +100,10 @@ pub(crate) async fn run(args: MockArgs) -> Result<Exit, CliError> {
     let settings = settings(&args)?;
     let mock = MockProvider::start(settings).await.map_err(|error| {
         if error.kind() == std::io::ErrorKind::InvalidInput {
-            return CliError::new(Exit::Usage, format!("the script or the account makes no sense: {error}"));
+            return CliError::new(
+                Exit::Usage,
+                format!("the script or the account is not valid: {error}; see docs/mock-provider.md"),
+            );
         }
         CliError::new(Exit::Usage, quittance_daemon::cannot_listen(args.listen, &error, "--listen"))
     })?;
@@ -162,6 +165,11 @@ fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError> {
         CliError::new(Exit::Usage, format!("the {what} in {} cannot be read: {error}", path.display()))
     })?;
     serde_json::from_str(&text).map_err(|error| {
-        CliError::new(Exit::Usage, format!("the {what} in {} makes no sense: {error}", path.display()))
+        let what = format!(
+            "the {what} in {} cannot be understood: {error}; `quittance mock --help` has an example, and docs/mock-provider.md \
+             the rest",
+            path.display()
+        );
+        CliError::new(Exit::Usage, what)
     })
 }

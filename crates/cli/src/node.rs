@@ -291,6 +291,11 @@ pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
     }
 }
 
+/// An address to listen on.
+pub(crate) fn listen_address(typed: &str) -> Result<SocketAddr, String> {
+    typed.parse().map_err(|_| "write an IP address and a port, such as 127.0.0.1:8780 or [::1]:8780".into())
+}
+
 pub(crate) fn span(typed: &str) -> Result<Duration, String> {
     duration::parse(typed).ok_or_else(|| format!("write it as {}", duration::FORM))
 }

@@ -70,10 +70,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) mock: bool,
     /// Address to listen on for http; overrides `listen`
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::node::listen_address)]
     listen: Option<SocketAddr>,
     /// Address to listen on for https; overrides `tls.listen`
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = crate::node::listen_address)]
     tls_listen: Option<SocketAddr>,
     /// For development: create a certificate for localhost, with its CA in DIR
     ///

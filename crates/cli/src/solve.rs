@@ -9,6 +9,7 @@ use crate::interruption::Interruption;
 use crate::mock_setup::MockSetup;
 use crate::{node, output};
 use clap::Args;
+use quittance::lifecycle::terms::TIMEOUT_MAX;
 use quittance::lifecycle::{Reuse, Shape};
 use quittance::{Order, Quittance, SolveError, Solved, Ticket};
 use quittance_config::{Config, Environment};
@@ -21,6 +22,9 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(500);
 /// How long to wait for a store that another command uses, by default.
 const STORE_WAIT: Duration = Duration::from_secs(300);
+
+/// What is left of the orders of a mock provider after an interruption.
+const MOCK_GONE: &str = "the orders and their store are gone; nothing was bought";
 
 /// The sample order of `--mock`.
 const SAMPLE_KIND: &str = "turnstile";
@@ -95,7 +99,7 @@ pub(crate) struct SolveArgs {
     #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
     min_life: Option<Duration>,
     /// How long the order may take, such as 120s
-    #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
+    #[arg(long, value_name = "DURATION", value_parser = deadline)]
     deadline: Option<Duration>,
     /// Tenant that places the order
     #[arg(long, value_name = "NAME")]
@@ -119,6 +123,23 @@ pub(crate) struct SolveArgs {
     settle: bool,
 }
 
+impl SolveArgs {
+    /// Whether an error is also printed as JSON. With `--lines`, the events are JSON already.
+    const fn error_as_json(&self) -> bool {
+        self.json && !self.lines
+    }
+}
+
+/// A deadline, with the limits that the API has.
+fn deadline(typed: &str) -> Result<Duration, String> {
+    let span = node::span(typed)?;
+    let range = Duration::from_secs(1)..=TIMEOUT_MAX;
+    match range.contains(&span) {
+        true => Ok(span),
+        false => Err(format!("a deadline is from 1s to {}s", TIMEOUT_MAX.as_secs())),
+    }
+}
+
 pub(crate) fn pair(typed: &str) -> Result<(String, String), String> {
     match typed.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
@@ -126,41 +147,55 @@ pub(crate) fn pair(typed: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Solves as the configuration says, if it could be read.
 pub(crate) async fn run(
+    args: SolveArgs,
+    config: Result<Config, CliError>,
+    environment: &Environment,
+) -> Result<Exit, CliError> {
+    let error_as_json = args.error_as_json();
+    let ended = match config {
+        Ok(config) => run_with(args, &config, environment).await,
+        Err(error) => Err(error.into()),
+    };
+    show_error(ended, error_as_json)
+}
+
+async fn run_with(
     mut args: SolveArgs,
     config: &Config,
     environment: &Environment,
-) -> Result<Exit, CliError> {
-    let wait = args.store_wait.take().unwrap_or(STORE_WAIT);
-    if args.settle && !args.lines {
-        return Err(CliError::new(Exit::Usage, "--settle is about many orders: use it with --lines"));
+) -> Result<Exit, SolveFailure> {
+    let (wait, error_as_json) = (args.store_wait.take().unwrap_or(STORE_WAIT), args.error_as_json());
+    let (is_lines, settle, as_json, is_mock) = (args.lines, args.settle, args.json, args.mock);
+    if settle && !is_lines {
+        return Err(CliError::new(Exit::Usage, "--settle is about many orders: use it with --lines").into());
     }
-    let (is_lines, settle, as_json) = (args.lines, args.settle, args.json);
     let order = if is_lines { None } else { Some(order(args, config)?) };
     let mut interruption = Interruption::listen()?;
     let solver = tokio::select! {
         solver = Solver::find(config, environment, wait) => solver?,
-        exit = interruption.next() => {
-            output::tell(&format!("\n{NOT_PLACED}\n"));
-            return Ok(exit);
-        }
+        exit = interruption.next() => return Ok(end_interrupted(exit, NOT_PLACED, error_as_json)?),
     };
     let interrupted = interruption.came();
-    let Some(order) = order else { return lines::run(solver, config, settle, interrupted).await };
+    let Some(order) = order else {
+        return Ok(lines::run(solver, config, settle, is_mock, interrupted).await?);
+    };
     let mut placed = None;
     let ended = tokio::select! {
         ended = solve(&solver, order, &mut placed) => ended,
         exit = interrupted => {
-            output::tell(&format!("\n{}\n", solver.leave(placed.as_ref()).await));
+            let words = if is_mock { MOCK_GONE.to_owned() } else { solver.leave(placed.as_ref()).await };
+            let exit = end_interrupted(exit, &words, error_as_json)?;
             solver.stop().await?;
             return Ok(exit);
         }
     };
-    let exit = show(ended, as_json);
+    let shown = ended.and_then(|answered| Ok(show(answered, as_json)?));
     if let Solver::Local(local) = &solver {
         node::stop(&local.node).await;
     }
-    exit
+    shown
 }
 
 async fn solve(solver: &Solver, order: Order, placed: &mut Option<Placed>) -> Result<Answered, SolveFailure> {
@@ -169,28 +204,42 @@ async fn solve(solver: &Solver, order: Order, placed: &mut Option<Placed>) -> Re
     solver.follow(placed, Some(&mut progress)).await
 }
 
-fn show(ended: Result<Answered, SolveFailure>, as_json: bool) -> Result<Exit, CliError> {
-    match ended {
-        Ok(answered) => {
-            match as_json {
-                true => output::print(&format!("{}\n", Value::Object(answered.object)))?,
-                false => output::print_answer(&answered.text)?,
-            }
-            Ok(Exit::Done)
-        }
-        Err(none) => {
-            if as_json {
-                output::print(&format!("{}\n", json!({ "error": none.json() })))?;
-            }
-            Err(none.into())
-        }
+fn show(answered: Answered, as_json: bool) -> Result<Exit, CliError> {
+    match as_json {
+        true => output::print(&format!("{}\n", Value::Object(answered.object)))?,
+        false => output::print_answer(&answered.text)?,
     }
+    Ok(Exit::Done)
+}
+
+/// Says why there is no answer, with `--json` on standard output too.
+fn show_error(ended: Result<Exit, SolveFailure>, as_json: bool) -> Result<Exit, CliError> {
+    ended.or_else(|failure| {
+        print_error(&failure, as_json)?;
+        Err(failure.into())
+    })
+}
+
+fn print_error(failure: &SolveFailure, as_json: bool) -> Result<(), CliError> {
+    if as_json { output::print(&format!("{}\n", json!({ "error": failure.json() }))) } else { Ok(()) }
+}
+
+/// Says what happens to the order of a command that is interrupted.
+fn end_interrupted(exit: Exit, words: &str, as_json: bool) -> Result<Exit, CliError> {
+    output::tell(&format!("\n{words}\n"));
+    print_error(&SolveFailure::interrupted(exit, words), as_json)?;
+    Ok(exit)
 }
 
 /// Solves with a mock provider and a temporary store.
 pub(crate) async fn run_with_mock(mut args: SolveArgs, config_args: &ConfigArgs) -> Result<Exit, CliError> {
-    let mut setup = MockSetup::start(config_args).await?;
-    setup.listen_for_callbacks()?;
+    let error_as_json = args.error_as_json();
+    let started = MockSetup::start(config_args).await;
+    let started = started.and_then(|mut setup| setup.listen_for_callbacks().map(|()| setup));
+    let setup = match started {
+        Ok(setup) => setup,
+        Err(error) => return show_error(Err(error.into()), error_as_json),
+    };
     output::tell(&setup.explain());
     if args.kind.is_none() && !args.lines {
         output::tell(&format!(
@@ -200,7 +249,7 @@ pub(crate) async fn run_with_mock(mut args: SolveArgs, config_args: &ConfigArgs)
         let sample = [("sitekey", SAMPLE_SITE_KEY), ("pageurl", SAMPLE_PAGE)];
         args.params = sample.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     }
-    let exit = run(args, &setup.config, &setup.environment).await;
+    let exit = Box::pin(run(args, Ok(setup.config.clone()), &setup.environment)).await;
     setup.end().await;
     exit
 }

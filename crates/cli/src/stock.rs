@@ -11,7 +11,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::{Day, SystemClock};
 use quittance_admin::pools::ShownPool;
-use quittance_admin::stock::{StockLine, StockReport};
+use quittance_admin::stock::{StockReport, StockRow};
 use quittance_config::{Config, Environment, duration};
 use quittance_ports::Clock;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance stock                                today, in UTC
   quittance stock --from 2026-11-01 --to 2026-11-15
-  quittance stock --json | jq '.lines[] | select(.hit_rate < 0.9)'
+  quittance stock --json | jq '.rows[] | select(.hit_rate < 0.9)'
 
 Columns:
   FROM STOCK  orders that got an answer from the stock
@@ -113,7 +113,7 @@ const HEADINGS: [&str; 12] = [
     "LIFE",
 ];
 
-fn cells(line: &StockLine) -> [Cell; 12] {
+fn cells(line: &StockRow) -> [Cell; 12] {
     let counts = &line.counts;
     let plain = |text: String| (PLAIN, text);
     let count = |count: u64| (PLAIN, count.to_string());
@@ -142,9 +142,9 @@ fn cells(line: &StockLine) -> [Cell; 12] {
 }
 
 fn text(report: &StockReport, (from, to): (Day, Day), pools: &[ShownPool]) -> String {
-    let table = match report.lines.is_empty() {
+    let table = match report.rows.is_empty() {
         true => "No orders were placed.\n".to_owned(),
-        false => text_table::render(HEADINGS, report.lines.iter().map(cells)),
+        false => text_table::render(HEADINGS, report.rows.iter().map(cells)),
     };
     let (days, currency) = (days::words(from, to), harmless(&report.currency));
     format!("{days}, in UTC; money in {currency}\n\n{table}\n{}", pool::as_table(pools))
@@ -172,7 +172,7 @@ mod tests {
             line[name] = value;
         }
         let report = json!({
-            "from": "2026-11-15", "to": "2026-11-16", "currency": "USD", "all": counts, "lines": [line],
+            "from": "2026-11-15", "to": "2026-11-16", "currency": "USD", "all": counts, "rows": [line],
             "left_out": 0, "pools": [],
         });
         let report: StockReport = serde_json::from_value(report).unwrap();

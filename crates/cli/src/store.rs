@@ -122,7 +122,7 @@ pub(crate) async fn run(
     }
 }
 
-/// The store from the command line. Errors do not repeat it: it may contain a password.
+/// The store from the command line. Errors do not repeat an address with a user: it may contain a password.
 fn named(
     typed: &str,
     password: &'static str,
@@ -134,11 +134,15 @@ fn named(
     }
     let usage = |what: String| Err(CliError::new(Exit::Usage, what));
     let Some(url) = StoreUrl::parse(typed) else {
-        return usage(
-            "this is no store: write `config`, embedded:FOLDER, redis://HOST:PORT or postgres://USER@HOST:PORT/DATABASE, \
+        let shown = if typed.contains('@') {
+            "the address"
+        } else {
+            &format!("`{}`", crate::output::harmless(typed))
+        };
+        return usage(format!(
+            "{shown} is not a store: write `config`, embedded:FOLDER, redis://HOST:PORT or postgres://USER@HOST:PORT/DATABASE, \
              as in `store.url`"
-                .into(),
-        );
+        ));
     };
     if url.has_password() {
         return usage(format!(

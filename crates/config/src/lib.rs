@@ -73,6 +73,16 @@ pub fn setting_names() -> impl Iterator<Item = &'static str> {
     setting_table::settings().map(|setting| setting.path)
 }
 
+/// Checks a text as the value of a setting with this name, one of [`setting_names`]. An error says what the value must be.
+pub fn check_value(name: &str, text: &str) -> Result<(), String> {
+    let setting = setting_table::settings().find(|setting| setting.path == name);
+    let shape = setting.ok_or_else(|| format!("there is no setting `{name}`"))?.shape;
+    match shape.read(&shape.raw(text), Path::new("")) {
+        Some(_) => Ok(()),
+        None => Err(format!("it must be {}", shape.describe())),
+    }
+}
+
 impl Config {
     /// Finds and reads the configuration. `folder` is the folder in which the process was started; it is empty for
     /// the real one.

@@ -120,11 +120,7 @@ impl DemoReport {
             usage.recovered_by_poll,
             "callbacks that were lost: a poll found it",
         );
-        page.row(
-            "possible double payments",
-            usage.possible_doubles,
-            "doubts waited out, then submitted again",
-        );
+        page.row("possible double payments", usage.possible_doubles, "in doubt, then submitted again");
         page.row("wasted", usage.wasted, "answers that expired unused");
         page.row("dead", self.dead_letters, "wait for a person: `quittance dead`");
         let style = if self.lost == 0 { GOOD } else { BAD };
@@ -169,10 +165,17 @@ impl DemoReport {
     fn verdict(&self, page: &mut ReportPage) {
         page.text.push('\n');
         if self.breaches.is_empty() {
-            page.styled("Every promise held, and the payments in the usage equal the ledger.", GOOD);
+            let apart = match self.taken_in_doubt {
+                0 => String::new(),
+                count => format!(", apart from {count} in doubt"),
+            };
+            page.styled(
+                &format!("Every promise held, and the payments in the usage equal the ledger{apart}."),
+                GOOD,
+            );
             page.paragraph(
                 "Next: `quittance mock` is a provider to play with, `quittance init` writes a file to begin with, and \
-                 `quittance doctor` tells what is missing. README.md has more.",
+                 `quittance doctor` says what is missing. README.md has more.",
             );
         } else {
             page.styled(&format!("{} promises were broken:", self.breaches.len()), BAD);
@@ -201,7 +204,9 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+/// The lines of a text that is broken at its blanks. A longer word has a line of its own.
+#[must_use]
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

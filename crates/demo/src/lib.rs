@@ -9,7 +9,7 @@ mod engine_process;
 mod verdict;
 mod workers;
 
-pub use demo_report::DemoReport;
+pub use demo_report::{DemoReport, wrapped};
 
 use std::path::Path;
 

@@ -111,7 +111,7 @@ fn paid_once(mark: &str, case: &CaptchaCase<'_>, breaches: &mut Vec<String>) -> 
     }
     if taken < known || taken > known + doubts {
         breaches.push(format!(
-            "in plain sight: for {mark} the provider took {taken} tasks; the record knows of {known} and doubts {doubts}"
+            "in plain sight: for {mark} the provider took {taken} tasks; the record knows of {known}, and {doubts} are in doubt"
         ));
     }
     // The first is what was asked for. Each further one needs a reason that is on record.

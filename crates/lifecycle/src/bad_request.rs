@@ -202,7 +202,7 @@ impl fmt::Display for BadRequest {
             ),
             Self::BadTimeout { wanted } => write!(
                 f,
-                "`timeout` is how long an order may take: from 1 s to {} s, and the request has {} s",
+                "the deadline of an order is from 1 s to {} s after its placement, and the request has {} s",
                 TIMEOUT_MAX.as_secs(),
                 wanted.as_secs_f32()
             ),

@@ -99,12 +99,16 @@ pub enum AskError {
     Unreachable { why: String },
     #[error("the provider gave no answer ({why}): try again, and look at its status page")]
     NoAnswer { why: String },
-    #[error("the provider answered HTTP {status}: check that provider.url is the address of its API")]
+    #[error(
+        "the provider answered HTTP {status}: check that provider.url is the address of its API, and provider.dialect its dialect"
+    )]
     Status { status: u16 },
-    #[error("the provider {what}: check that provider.url is the address of its API")]
+    #[error(
+        "the provider {what}: check that provider.url is the address of its API, and provider.dialect its dialect"
+    )]
     NotTheProtocol { what: String },
-    #[error("the provider refused: {fault}: {advice}")]
-    Refused { fault: Fault, advice: String },
+    #[error("the provider rejects the request: {fault}: {advice}")]
+    Rejected { fault: Fault, advice: String },
 }
 
 #[async_trait]

@@ -176,9 +176,16 @@ impl Frame {
     }
 
     /// The error for an account request that the provider answered with a fault.
-    pub(crate) fn account_refused(&self, fault: Fault, advice: Option<&str>) -> AskError {
-        let advice = advice.unwrap_or("this code is not in the table: look it up at the provider").to_owned();
-        AskError::Refused { fault: self.fault(fault.class, fault.code), advice }
+    pub(crate) fn account_rejected(&self, fault: Fault, advice: Option<&str>) -> AskError {
+        let advice = match fault.class {
+            // The request is nothing but the key and its own name.
+            FaultClass::Caller => {
+                "the service does not know this request: check that provider.dialect is its dialect"
+            }
+            _ => advice.unwrap_or("this code is not in the table: look it up at the provider"),
+        };
+        let advice = advice.to_owned();
+        AskError::Rejected { fault: self.fault(fault.class, fault.code), advice }
     }
 }
 

@@ -45,7 +45,7 @@ pub enum StartError {
     Store(#[from] StoreError),
     #[error(
         "the store is sealed: {note}; use the store that has its orders now, or unseal this one with `quittance store \
-         unseal`"
+         unseal --yes`"
     )]
     Moved { note: String },
     #[error(

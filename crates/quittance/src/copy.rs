@@ -78,7 +78,7 @@ impl Copied {
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error(
-        "the new store is sealed ({note}): choose another store, or unseal it with `quittance store unseal`"
+        "the new store is sealed ({note}): choose another store, or unseal it with `quittance store unseal --yes`"
     )]
     TargetSealed { note: String },
     #[error(
@@ -88,7 +88,7 @@ pub enum CopyError {
     TargetInUse { nodes: Vec<String> },
     #[error(
         "the old store is sealed ({note}): orders that are in two stores are paid for twice, so finish that move. If no \
-         node has ever worked on the other store, unseal this one with `quittance store unseal`"
+         node has ever worked on the other store, unseal this one with `quittance store unseal --yes`"
     )]
     OtherMove { note: String },
     #[error("both addresses lead to the same store: nothing was done")]

@@ -256,11 +256,15 @@ pub enum NoAnswer {
     Forgotten,
 }
 
+/// The sentence about an order that the provider rejected with this fault.
+#[must_use]
+pub fn rejection(fault: impl std::fmt::Display) -> String {
+    format!("the provider rejected the order: {fault}; `quittance errors` explains the code")
+}
+
 fn failed(cause: &FailCause) -> String {
     match cause {
-        FailCause::Rejected(fault) => {
-            format!("the provider rejected the order: {fault}; `quittance errors` explains the code")
-        }
+        FailCause::Rejected(fault) => rejection(fault),
         FailCause::Cancelled => "it was cancelled".into(),
     }
 }

@@ -37,7 +37,9 @@ CREATE TABLE IF NOT EXISTS {schema}.schema_versions (
 /// Why a store does not open.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresOpenError {
-    #[error("PostgreSQL at {address} cannot be reached: {why}")]
+    #[error(
+        "PostgreSQL at {address} cannot be reached: {why}; check the address, and that the server runs and accepts connections"
+    )]
     Unreachable { address: String, why: String },
     #[error("PostgreSQL at {address} rejects the login: {why}; check the user, the password and pg_hba.conf")]
     Refused { address: String, why: String },

@@ -256,7 +256,7 @@ fn an_answer_of_a_life_that_is_over_still_has_its_owner() {
     let [one, two] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!(
         (one.2.as_str(), one.4.as_str()),
-        ("the first of the order", "anna, and placements that joined")
+        ("the first of the order", "anna, and any placements that joined")
     );
     assert_eq!((two.2.as_str(), two.3), ("placed again: life 2", "answered"));
 }

@@ -49,7 +49,7 @@ async fn wasted_answers_without_a_price_have_no_known_cost_in_the_stock() {
     let paths = [buy_unpriced(&fixture, "hold-1").await, buy_unpriced(&fixture, "hold-2").await];
     waste(&fixture, &[&paths[0], &paths[1]]).await;
     let stock = until(&fixture, "/v1/stock", |stock| stock["all"]["wasted"] == 2).await;
-    for counts in [&stock["all"], &stock["lines"][0]] {
+    for counts in [&stock["all"], &stock["rows"][0]] {
         assert_eq!(
             (&counts["wasted_cost"], &counts["wasted_micros"]),
             (&Value::Null, &Value::Null),

@@ -114,7 +114,7 @@ async fn an_answer_from_the_stock_is_reported_on_through_every_api() {
     assert_eq!(reply["errorId"], 0, "{reply}");
 
     let usage = usage_until(&fixture, |report| report["all"]["reported_bad"] == 3).await;
-    assert_eq!(usage["lines"][0]["site"], "shop.example.com");
+    assert_eq!(usage["rows"][0]["site"], "shop.example.com");
     while fixture.provider.reports() != [false; 3] {
         tokio::task::yield_now().await;
     }
@@ -134,8 +134,8 @@ async fn refusals_late_in_life_shorten_how_long_a_site_is_trusted_and_it_shows()
         let report = Ask::post(format!("{}/report", path_of(&taken)), &json!({ "good": false }));
         fixture.ask(report.key(ANNA)).await.order(200);
     }
-    let usage = usage_until(&fixture, |report| report["lines"][0]["trust"]["refusals"] == 3).await;
-    let trust = &usage["lines"][0]["trust"];
+    let usage = usage_until(&fixture, |report| report["rows"][0]["trust"]["refusals"] == 3).await;
+    let trust = &usage["rows"][0]["trust"];
     assert_eq!(trust["life_s"], 300);
     assert!((150..300).contains(&trust["trusted_s"].as_u64().unwrap()), "{trust}");
     assert!(trust["why"].as_str().unwrap().contains("rejected answers late in their life"), "{trust}");
@@ -152,8 +152,8 @@ async fn the_usage_of_the_stock_is_shown_to_each_tenant_for_itself() {
         |report: &Value| report["all"]["asked"] == 3 && report["all"]["mean_age_ms"].as_u64() > Some(0);
     let all = usage_until(&fixture, is_there).await;
     assert_eq!((&all["from"], &all["to"]), (&json!("2100-01-01"), &json!("2100-01-01")));
-    assert_eq!(all["lines"].as_array().unwrap().len(), 2);
-    let line = &all["lines"][0];
+    assert_eq!(all["rows"].as_array().unwrap().len(), 2);
+    let line = &all["rows"][0];
     assert_eq!((&line["tenant"], &line["kind"]), (&json!("anna"), &json!("turnstile")));
     assert_eq!((&line["asked"], &line["from_stock"], &line["stocked"]), (&json!(2), &json!(1), &json!(1)));
     assert_eq!((&line["hit_rate"], &line["wasted"]), (&json!(0.5), &json!(0)));
@@ -161,12 +161,12 @@ async fn the_usage_of_the_stock_is_shown_to_each_tenant_for_itself() {
     assert!(line["saved_ms"].as_u64().unwrap() > 0, "{line}");
 
     let annas = fixture.get("/v1/stock").await.order(200);
-    assert_eq!((&annas["lines"][0], annas["lines"].as_array().unwrap().len()), (line, 1));
+    assert_eq!((&annas["rows"][0], annas["rows"].as_array().unwrap().len()), (line, 1));
     let berts = fixture.ask(Ask::get("/v1/stock").key(BERT)).await.order(200);
-    assert_eq!((&berts["all"]["asked"], &berts["lines"][0]["tenant"]), (&json!(1), &json!("bert")));
+    assert_eq!((&berts["all"]["asked"], &berts["rows"][0]["tenant"]), (&json!(1), &json!("bert")));
     fixture.ask(Ask::get("/v1/stock")).await.must_be(401, "unauthorized");
     let before = fixture.get("/v1/stock?from=2099-12-01&to=2099-12-31").await.order(200);
-    assert_eq!((&before["lines"], &before["all"]["asked"]), (&json!([]), &json!(0)));
+    assert_eq!((&before["rows"], &before["all"]["asked"]), (&json!([]), &json!(0)));
     assert_eq!(fixture.get("/v1/stock?from=2099-12-31").await.order(200)["all"], annas["all"]);
 }
 

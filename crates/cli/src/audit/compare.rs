@@ -101,10 +101,10 @@ impl Compared {
         self.by_doubt_micros += theirs.cost.0;
         self.note(self.by_doubt, || {
             format!(
-                "task {task}, {}: only in the ledger; the doubt about order {}, attempt {}, may explain it",
+                "task {task}, {}: only in the ledger; attempt {} of order {}, which is in doubt, may explain it",
                 amount(theirs.cost.0),
-                order(doubt),
-                doubt.attempt
+                doubt.attempt,
+                order(doubt)
             )
         });
     }
@@ -251,7 +251,7 @@ mod tests {
         let one = compared(vec![doubt()], &tasks, 0);
         assert_eq!((one.by_doubt, one.theirs_only, one.theirs_only_micros), (1, 1, 2990));
         assert!(!one.is_explained() && one.details.len() == 2, "{one:?}");
-        assert!(one.details[0].contains("the doubt about order 3f3f3f3f, attempt 1"), "{one:?}");
+        assert!(one.details[0].contains("attempt 1 of order 3f3f3f3f, which is in doubt"), "{one:?}");
         assert!(compared(vec![doubt(), doubt()], &tasks, 0).is_explained());
         let forgotten = compared(vec![doubt()], &tasks, 1);
         assert!(forgotten.is_explained() && forgotten.forgotten == 1, "{forgotten:?}");

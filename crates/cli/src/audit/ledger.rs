@@ -97,7 +97,9 @@ pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<ProviderLedger, Cl
     let wrong = |why: String| CliError::new(Exit::Usage, format!("the ledger {shown} cannot be read: {why}"));
     let file: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin()),
-        false => Box::new(File::open(path).map_err(|error| wrong(error.to_string()))?),
+        false => Box::new(File::open(path).map_err(|error| {
+            wrong(format!("{error}; name a file with the provider's list of tasks, or - for standard input"))
+        })?),
     };
     parse(BufReader::new(file), (from, to)).map_err(wrong)
 }

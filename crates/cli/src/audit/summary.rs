@@ -183,7 +183,11 @@ fn ledger(compared: &Compared) -> String {
     }
     text.push('\n');
     for (count, micros, what) in [
-        (compared.by_doubt, compared.by_doubt_micros, "only in the ledger; our doubts may explain them"),
+        (
+            compared.by_doubt,
+            compared.by_doubt_micros,
+            "only in the ledger; our attempts in doubt may explain them",
+        ),
         (
             compared.forgotten,
             compared.forgotten_micros,
@@ -204,7 +208,10 @@ fn ledger(compared: &Compared) -> String {
     }
     if compared.passed_over > 0 {
         let count = compared.passed_over;
-        _ = writeln!(text, "           {count} doubts more were not looked at: compare fewer days at once");
+        _ = writeln!(
+            text,
+            "           {count} more attempts in doubt were not compared: compare fewer days at once"
+        );
     }
     for line in &compared.details {
         _ = writeln!(text, "  {}", harmless(line));

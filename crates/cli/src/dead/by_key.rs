@@ -10,7 +10,7 @@ use crate::{exit_reason, output, solve};
 use hyper::Method;
 use quittance::gateway::plain_json;
 use quittance::lifecycle::{KeyHead, KeyPrefix};
-use quittance::{Key, Quittance};
+use quittance::{Key, Quittance, Solved};
 use quittance_admin::dead::{DeadLetters, DroppedDeadLetter};
 use quittance_admin::dead_letter::{AnyDeadLetter, Found};
 use quittance_admin::timeline::{NewNote, OrderTimeline};
@@ -97,47 +97,61 @@ pub(super) async fn replay(client: &ApiClient, typed: &[String], as_json: bool) 
         if unless_not_dead(replayed)?.is_none() {
             output::tell(&format!("{key} is no dead letter any more\n"));
         }
-        let (is_answered, line) = match client {
-            ApiClient::InProcess(local) => follow(&local.node, &key, as_json).await?,
-            ApiClient::Daemon(_) => watch(client, &key, as_json).await?,
+        let solved = match client {
+            ApiClient::InProcess(local) => follow(&local.node, &key).await?,
+            ApiClient::Daemon(_) => None,
+        };
+        let order = ended(client, &key).await?;
+        let is_answered = match client {
+            ApiClient::InProcess(_) => solved.is_some(),
+            // An answer may have expired meanwhile.
+            ApiClient::Daemon(_) => matches!(order.status, Status::Solved | Status::Expired),
         };
         if !is_answered {
             exit = Exit::Bad;
         }
-        output::print(&format!("{}\n", if as_json { plain_json(&line) } else { line.as_str().into() }))?;
+        let answer = solved.as_ref().map(|solved| format!(": {}", harmless(solved.text())));
+        let why = order.error.as_ref().map(|error| format!(": {}", harmless(&error.message)));
+        let (short, answer, why) = (short(&key), answer.unwrap_or_default(), why.unwrap_or_default());
+        let line = match (as_json, is_answered) {
+            (true, _) => plain_json(&replayed_json(&order, solved.as_ref()).to_string()).into_owned(),
+            (false, true) => format!("{short} answered{answer}"),
+            (false, false) => format!("{short} no answer{why}"),
+        };
+        output::print(&format!("{line}\n"))?;
     }
     Ok(exit)
 }
 
-/// The outcome of an order that this process handles, with its answer.
-async fn follow(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, String), CliError> {
+/// The outcome of a replay. The operator's API shows no answers, so `answer` and `extras` are null beside a daemon.
+fn replayed_json(order: &OrderTimeline, solved: Option<&Solved>) -> Value {
+    json!({
+        "order": order.key,
+        "status": order.status,
+        "answer": solved.map(exit_reason::answer_json),
+        "extras": solved.map(|solved| &solved.answer.payload.extras),
+        "error": order.error.as_ref().map(|error| json!({ "code": error.code, "message": error.message })),
+    })
+}
+
+/// Waits for the end of an order that this process handles. Returns its answer, if it has one.
+async fn follow(node: &Quittance, key: &str) -> Result<Option<Solved>, CliError> {
     let store = |error| CliError::of(Exit::Store, &error);
     let gone = || CliError::new(Exit::Bad, format!("the record of {key} is gone"));
     let parsed = Key::parse(key).map_err(|_| gone())?;
     let ticket = node.ticket(&parsed).await.map_err(store)?.ok_or_else(gone)?;
     let mut progress = output::ProgressLine::start(&format!("order {key}"));
-    let ended = solve::follow(node, &ticket, &mut progress).await?;
-    drop(progress);
-    Ok(match ended {
-        Ok(solved) if as_json => {
-            (true, Value::Object(exit_reason::solved_json(&solved, node.currency())).to_string())
-        }
-        Ok(solved) => (true, format!("{} answered: {}", short(key), harmless(solved.text()))),
-        Err(error) if as_json => {
-            (false, json!({ "order": key, "error": exit_reason::error_json(&error) }).to_string())
-        }
-        Err(error) => (false, format!("{} no answer: {}", short(key), harmless(&error.to_string()))),
-    })
+    Ok(solve::follow(node, &ticket, &mut progress).await?.ok())
 }
 
-/// The outcome of an order that the daemon handles. The operator's API shows no answers.
-async fn watch(client: &ApiClient, key: &str, as_json: bool) -> Result<(bool, String), CliError> {
+/// The order, once it has ended.
+async fn ended(client: &ApiClient, key: &str) -> Result<OrderTimeline, CliError> {
     let mut progress = output::ProgressLine::start(&format!("order {}", short(key)));
     let mut looks = 0;
-    let order = loop {
+    loop {
         let order: OrderTimeline = client.get(&format!("/v1/admin/orders/{key}")).await?;
         if order.status != Status::Pending {
-            break order;
+            return Ok(order);
         }
         looks += 1;
         if looks % LOOKS == 0 && order.phase == "queued" {
@@ -145,17 +159,7 @@ async fn watch(client: &ApiClient, key: &str, as_json: bool) -> Result<(bool, St
         }
         progress.show(&order.phase);
         tokio::time::sleep(LOOK).await;
-    };
-    drop(progress);
-    // An answer may have expired meanwhile.
-    let is_answered = matches!(order.status, Status::Solved | Status::Expired);
-    let why = || order.error.as_ref().map(|error| harmless(&error.message)).unwrap_or_default();
-    let line = match (as_json, is_answered) {
-        (true, _) => json!({ "order": key, "status": order.status, "error": order.error }).to_string(),
-        (false, true) => format!("{} answered", short(key)),
-        (false, false) => format!("{} no answer: {}", short(key), why()),
-    };
-    Ok((is_answered, line))
+    }
 }
 
 pub(super) async fn drop_dead_letters(

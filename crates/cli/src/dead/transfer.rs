@@ -57,9 +57,14 @@ fn create(path: &Path) -> Result<File, CliError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map_err(|error| {
-        let what = format!("{} cannot be made: {error}", path.display());
-        let exit = if error.kind() == io::ErrorKind::AlreadyExists { Exit::Usage } else { Exit::NotWritten };
-        CliError::new(exit, what)
+        let path = path.display();
+        let what = match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                format!("{path} is there already, and is not overwritten: name another file with --out")
+            }
+            _ => format!("{path} cannot be written: {error}; name another file with --out"),
+        };
+        CliError::new(Exit::NotWritten, what)
     })
 }
 

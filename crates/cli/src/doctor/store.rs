@@ -115,7 +115,7 @@ fn judge(state: &str, status: StoreStatus) -> Vec<Finding> {
     if let Some(note) = status.sealed {
         let what = format!(
             "it is sealed, and accepts no changes ({note}): set `store.url` to the store that has its orders now, or unseal it with \
-             `quittance store unseal`"
+             `quittance store unseal --yes`"
         );
         findings.push(of(State::Bad, what));
     }

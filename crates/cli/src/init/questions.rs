@@ -4,6 +4,7 @@ use super::clients::ClientLines;
 use super::{Answers, InitArgs, ReuseChoice, WITHOUT_PUBLIC_URL, service, usual};
 use crate::exit::{CliError, Exit};
 use clap::ValueEnum;
+use quittance_config::check_value;
 use quittance_engine::targets::HostPattern;
 use std::io::{BufRead, Write};
 
@@ -13,11 +14,13 @@ const TRIES_MAX: usize = 5;
 pub(super) struct Questions<I, O> {
     input: I,
     output: O,
+    /// The width of the terminal; `None` if the lines are not to be wrapped.
+    width: Option<usize>,
 }
 
 impl<I: BufRead, O: Write> Questions<I, O> {
-    pub(super) const fn new(input: I, output: O) -> Self {
-        Self { input, output }
+    pub(super) const fn new(input: I, output: O, width: Option<usize>) -> Self {
+        Self { input, output, width }
     }
 
     pub(super) fn ask(mut self, args: InitArgs) -> Result<Answers, CliError> {
@@ -32,12 +35,12 @@ impl<I: BufRead, O: Write> Questions<I, O> {
         let (usual_url, usual_key_env) = usual(service);
         let url = match args.url {
             Some(url) => url,
-            None => self.until("Its address", usual_url, address)?,
+            None => self.until("Its address", usual_url, |typed| checked("provider.*.url", typed))?,
         };
         let key_env = match args.key_env {
             Some(key_env) => key_env,
             None => self.until("Which environment variable holds its key?", usual_key_env, |typed| {
-                Ok(typed.to_owned())
+                checked("provider.*.key_env", typed)
             })?,
         };
         let allow = match args.allow {
@@ -69,7 +72,7 @@ impl<I: BufRead, O: Write> Questions<I, O> {
                     self.until("Where can the provider call this node? Empty: nowhere", "", |typed| {
                         match typed {
                             "" => Ok(None),
-                            url => address(url).map(Some),
+                            url => checked("public_url", url).map(Some),
                         }
                     })?
                 }
@@ -89,6 +92,7 @@ impl<I: BufRead, O: Write> Questions<I, O> {
     }
 
     fn say(&mut self, text: &str) -> Result<(), CliError> {
+        let text = crate::terminal::wrapped(text, 0, self.width);
         let written = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
         written.map_err(|error| {
             CliError::new(Exit::NotWritten, format!("the terminal cannot be written: {error}"))
@@ -125,27 +129,21 @@ impl<I: BufRead, O: Write> Questions<I, O> {
     }
 }
 
-fn address(typed: &str) -> Result<String, String> {
-    let is_address = ["http://", "https://"]
-        .iter()
-        .any(|scheme| typed.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
-    if is_address {
-        Ok(typed.to_owned())
-    } else {
-        Err("an address begins with http:// or https://".to_owned())
-    }
+/// A value that its setting accepts.
+fn checked(setting: &str, typed: &str) -> Result<String, String> {
+    check_value(setting, typed).map(|()| typed.to_owned())
 }
 
 fn hosts(typed: &str) -> Result<Vec<String>, String> {
     let hosts = typed.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
-    hosts
-        .map(|host| match HostPattern::parse(host) {
-            Ok(_) => Ok(host.to_owned()),
-            Err(_) => Err(format!(
-                "`{host}` is no host: write shop.example.org, without https:// and without a path"
-            )),
-        })
-        .collect()
+    hosts.map(|typed| host(typed).map(|()| typed.to_owned())).collect()
+}
+
+/// Checks a page host that may be automated.
+pub(super) fn host(typed: &str) -> Result<(), String> {
+    HostPattern::parse(typed).map(|_| ()).map_err(|_| {
+        format!("`{typed}` is no host: write shop.example.org, without https:// and without a path")
+    })
 }
 
 #[cfg(test)]
@@ -155,13 +153,13 @@ mod tests {
 
     fn ask(typed: &str, args: InitArgs) -> (Result<Answers, CliError>, String) {
         let mut shown = Vec::new();
-        let answers = Questions::new(typed.as_bytes(), &mut shown).ask(args);
+        let answers = Questions::new(typed.as_bytes(), &mut shown, None).ask(args);
         (answers, String::from_utf8(shown).unwrap())
     }
 
     #[test]
     fn an_empty_line_takes_the_default_and_nonsense_is_asked_for_again() {
-        let typed = "unknown\nCapSolver\nocr.example.org\nhttp://127.0.0.1:9\n\nhttps://shop.example.org/x\n\
+        let typed = "unknown\nCapSolver\nocr.example.org\nhttp://127.0.0.1:9\nMOCK KEY\n\nhttps://shop.example.org/x\n\
                      shop.example.org, *.example.net\n\nhttps://q.example.org\ncurl\ncapsolver\n";
         let (answers, shown) = ask(typed, InitArgs::default());
         assert_eq!(
@@ -179,6 +177,7 @@ mod tests {
         for words in [
             "unknown: it is not one of",
             "begins with http://",
+            "MOCK KEY: it must be the name of an environment variable",
             "without https://",
             "lines are not known",
             WITHOUT_PUBLIC_URL,

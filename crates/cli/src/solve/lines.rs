@@ -1,8 +1,8 @@
 //! `quittance solve --lines`: many orders, as lines of JSON. An order is reported as accepted when it is durable. A
 //! line that is not an order is refused, and the other orders continue.
 
-use super::OrderOptions;
-use super::solver::{Placed, Solver};
+use super::solver::{COLLECTED_LATER, Placed, STOCKED, Solver};
+use super::{MOCK_GONE, OrderOptions};
 use crate::exit::{CliError, Exit, OrExit};
 use crate::{node, output};
 use base64::Engine as _;
@@ -88,6 +88,7 @@ pub(super) async fn run(
     solver: Solver,
     config: &Config,
     settle: bool,
+    is_mock: bool,
     interrupted: impl Future<Output = Exit>,
 ) -> Result<Exit, CliError> {
     let node = match &solver {
@@ -112,7 +113,8 @@ pub(super) async fn run(
     let read = tokio::select! {
         read = work => read,
         exit = interrupted => {
-            output::tell(&format!("\n{}\n", leave(&solver, &open).await));
+            let words = if is_mock { MOCK_GONE.to_owned() } else { leave(&solver, &open).await };
+            output::tell(&format!("\n{words}\n"));
             solver.stop().await?;
             return Ok(exit);
         }
@@ -182,9 +184,9 @@ async fn leave(solver: &Arc<Solver>, open: &OpenOrders) -> String {
         words += &format!(" {found} stay on record: run the command again to get their answers.");
     }
     if gone > 0 {
+        let paid = if matches!(**solver, Solver::Local(_)) { COLLECTED_LATER } else { STOCKED };
         words += &format!(
-            " {gone} are cancelled, because they have no idempotency key and the same lines would be new orders; an answer that was \
-             paid goes to the stock."
+            " {gone} are cancelled, because they have no idempotency key and the same lines would be new orders. {paid}."
         );
     }
     if kept > 0 {
@@ -311,8 +313,8 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
             .map_err(|error| format!("the file `{}` is not base64: {error}", name.escape_debug()))?;
         order = order.with(&name, bytes);
     }
-    let span = |name: &str, typed: Option<String>| {
-        typed.map(|typed| node::span(&typed).map_err(|error| format!("`{name}`: {error}"))).transpose()
+    let span = |name: &str, typed: Option<String>, read: fn(&str) -> Result<Duration, String>| {
+        typed.map(|typed| read(&typed).map_err(|error| format!("`{name}`: {error}"))).transpose()
     };
     let options = OrderOptions {
         idempotency_key: line.idempotency_key,
@@ -323,8 +325,8 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
             None => None,
         },
         no_stock: line.no_stock,
-        min_life: span("min_life", line.min_life)?,
-        deadline: span("deadline", line.deadline)?,
+        min_life: span("min_life", line.min_life, node::span)?,
+        deadline: span("deadline", line.deadline, super::deadline)?,
         tenant: line.tenant,
     };
     options.apply(order, config)

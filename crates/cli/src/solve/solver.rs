@@ -8,8 +8,8 @@ use crate::{exit_reason, output, place};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
-use quittance::lifecycle::{Reuse, Value as Param};
-use quittance::{DEFAULT_TENANT, Order, Quittance, SolveError, Solved, StoreOpenError, Ticket};
+use quittance::lifecycle::{Attempt, FailCause, Phase, Reuse, Value as Param};
+use quittance::{DEFAULT_TENANT, NoAnswer, Order, Quittance, SolveError, Solved, StoreOpenError, Ticket};
 use quittance_config::{Config, Environment, TENANT_KEY};
 use quittance_gateway::v1::problem::Problem;
 use quittance_gateway::v1::{OrderInFull, Status};
@@ -30,12 +30,16 @@ const IN_USE_LOOK: Duration = Duration::from_millis(100);
 const IN_USE_NOTE: Duration = Duration::from_secs(1);
 
 pub(super) const NOT_PLACED: &str = "no order was placed, and nothing was paid";
-const KEPT: &str =
-    "the order stays on record, and no process works on it now: run the same command again to resume it";
+const KEPT: &str = "the order stays on record, and this process works on it no longer: run the same command again to resume it";
 const DAEMON_CONTINUES: &str =
     "the order stays on record, and the daemon continues it: run the same command again to get its answer";
-const CANCELLED: &str = "the order is cancelled, because without --idempotency-key the same command would be a new order; an answer that \
-                         was paid goes to the stock";
+const CANCELLED: &str =
+    "the order is cancelled, because without --idempotency-key the same command would be a new order.";
+/// What happens to a paid answer of a cancelled order while a daemon works on the store.
+pub(super) const STOCKED: &str = "An answer that was paid goes to the stock";
+/// What happens to it after the only process that worked on the store has ended.
+pub(super) const COLLECTED_LATER: &str = "A paid answer goes to the stock only if `quittance serve` or another `quittance solve` runs \
+                                          on this store before the answer expires";
 const NOT_CANCELLED: &str = "the order stays on record, because it could not be cancelled; without --idempotency-key the same command \
                              would be a new order";
 
@@ -85,6 +89,11 @@ impl SolveFailure {
         matches!(self.code.as_str(), "rate_limited" | "store")
     }
 
+    /// An order that did not end, because the command was interrupted.
+    pub(super) fn interrupted(exit: Exit, message: impl Into<String>) -> Self {
+        Self::new("interrupted", exit, message)
+    }
+
     pub(super) fn json(&self) -> Value {
         json!({ "code": self.code, "message": self.message })
     }
@@ -100,9 +109,11 @@ impl From<SolveError> for SolveFailure {
 impl From<CliError> for SolveFailure {
     fn from(error: CliError) -> Self {
         let code = match error.exit {
-            Exit::Config => "unauthorized",
+            Exit::Usage => "bad_request",
+            Exit::Config => "config",
             Exit::Provider => "account",
-            _ => "store",
+            Exit::Store => "store",
+            _ => "failed",
         };
         Self::new(code, error.exit, error.what)
     }
@@ -111,6 +122,10 @@ impl From<CliError> for SolveFailure {
 impl From<ApiError> for SolveFailure {
     fn from(error: ApiError) -> Self {
         match error {
+            // The daemon does not accept the tenant's key.
+            ApiError::Cli(error) if error.exit == Exit::Config => {
+                Self::new("unauthorized", error.exit, error.what)
+            }
             ApiError::Cli(error) => error.into(),
             ApiError::Problem(problem) => Self::of(*problem),
         }
@@ -150,8 +165,13 @@ impl SolveFailure {
             Status::Cancelled => "cancelled",
             Status::Pending | Status::Solved => "not_yet",
         };
-        let message = match (error, order.short.status) {
-            (Some(error), Status::Dead) => format!(
+        // The sentences of a node of this process.
+        let message = match (error, code) {
+            (_, "claimed") => NoAnswer::TakenByAnother.to_string(),
+            (_, "expired") => NoAnswer::Expired.to_string(),
+            (_, "cancelled") => NoAnswer::Failed(FailCause::Cancelled).to_string(),
+            (Some(error), "rejected") => quittance::rejection(&error.message),
+            (Some(error), "dead") => format!(
                 "the order is a dead letter: {}; see `quittance dead show {}`, then replay or drop it",
                 error.message, order.short.key
             ),
@@ -175,9 +195,7 @@ impl Answered {
         object.insert("order".into(), json!(order.short.key));
         object.insert("origin".into(), json!(origin));
         object.insert("answer".into(), answer.json.unwrap_or_else(|| json!(answer.text)));
-        if !answer.extras.is_empty() {
-            object.insert("extras".into(), json!(answer.extras));
-        }
+        object.insert("extras".into(), json!(answer.extras));
         object.insert("expires_ms".into(), json!(expires.map(|at| at.as_millis())));
         object.insert("expires_in_ms".into(), json!(order.expires_in_ms));
         object.insert("cost_micros".into(), json!(order.cost_micros));
@@ -275,13 +293,16 @@ impl Solver {
     }
 
     /// Says what happens to an order whose command is interrupted, and cancels it if it must not be left.
-    pub(super) async fn leave(&self, placed: Option<&Placed>) -> &'static str {
-        let Some(placed) = placed else { return NOT_PLACED };
+    pub(super) async fn leave(&self, placed: Option<&Placed>) -> String {
+        let Some(placed) = placed else { return NOT_PLACED.into() };
         match (self.cancel_if_alone(placed).await, self) {
-            (Some(true), _) => CANCELLED,
-            (Some(false), _) => NOT_CANCELLED,
-            (None, Self::Local(_)) => KEPT,
-            (None, Self::Daemon(_)) => DAEMON_CONTINUES,
+            (Some(true), Self::Local(local)) => {
+                format!("{CANCELLED} {}", local.payment_of_cancelled(placed).await)
+            }
+            (Some(true), Self::Daemon(_)) => format!("{CANCELLED} {STOCKED}"),
+            (Some(false), _) => NOT_CANCELLED.into(),
+            (None, Self::Local(_)) => KEPT.into(),
+            (None, Self::Daemon(_)) => DAEMON_CONTINUES.into(),
         }
     }
 
@@ -310,6 +331,27 @@ impl Solver {
             Self::Local(local) => super::stop_or_interrupt(&local.node).await,
             Self::Daemon(_) => Ok(()),
         }
+    }
+}
+
+impl LocalSolver {
+    /// Says whether a cancelled order was paid, and what happens to its answer.
+    async fn payment_of_cancelled(&self, placed: &Placed) -> String {
+        let order = match &placed.state {
+            PlacedState::Local(ticket) => self.node.read(&ticket.order()).await.ok().flatten(),
+            PlacedState::Daemon(_) => None,
+        };
+        let Some(order) = order else { return COLLECTED_LATER.into() };
+        let paid = if matches!(order.phase, Phase::Solved { .. }) {
+            return "Its answer was paid and is in the stock".into();
+        } else if !order.attempts.iter().any(Attempt::may_be_charged) {
+            return "Nothing was paid".into();
+        } else if order.attempts.iter().any(|attempt| attempt.accepted && attempt.is_open()) {
+            "The provider has its task, which is paid."
+        } else {
+            "It is not known whether it was paid."
+        };
+        format!("{paid} {COLLECTED_LATER}")
     }
 }
 

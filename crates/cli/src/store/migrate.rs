@@ -8,7 +8,7 @@ use serde_json::json;
 
 const HEADING: &str = "\
 -- What `quittance store migrate` runs where nothing is yet, for psql -v ON_ERROR_STOP=1. Where some of
--- the steps were taken (schema_versions tells which), begin behind the note of the last of them.
+-- the steps were taken (schema_versions lists them), begin behind the note of the last of them.
 ";
 
 /// Migrates the tables, or prints the statements, which needs no server and no password.

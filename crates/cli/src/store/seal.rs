@@ -17,7 +17,7 @@ pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, CliErr
     opened.membership.seal(Some(note)).await.map_err(|error| store_error(&error))?;
     let shown = store.url.shown();
     output::print(&format!(
-        "{shown} is sealed: {}\n`quittance store unseal` removes the seal\n",
+        "{shown} is sealed: {}\n`quittance store unseal --yes` removes the seal\n",
         harmless(note)
     ))?;
     Ok(Exit::Done)

@@ -40,6 +40,36 @@ fn a_look_in_a_folder_without_a_store_says_so_and_creates_nothing() {
 }
 
 #[test]
+fn solve_with_json_has_json_for_every_error() {
+    let house = House::new();
+    let provider = [
+        "--set",
+        "provider.main.dialect=2captcha",
+        "--set",
+        "provider.main.url=http://127.0.0.1:9",
+        "--set",
+        "provider.main.key_env=K",
+    ];
+    let tenant = ["--set", "tenant.a.key_env=A"];
+    for (args, exit, code) in [
+        (&["image", "-f", "body=nofile.png"][..], 2, "bad_request"),
+        (&["image", "-p", "body=text"], 2, "bad_request"),
+        (&["turnstile", "--tenant", "nosuch"], 2, "bad_request"),
+        (&["recaptcha_v22", "-p", "x=y"], 2, "bad_request"),
+        (&["turnstile", "--set", "no.such=1"], 4, "config"),
+        (&["turnstile", "--set", "store.url=embedded:/dev/null/x"], 5, "store"),
+        (&["--mock", "--config", "file.toml"], 2, "bad_request"),
+    ] {
+        let args: Vec<&str> = [&["solve", "--json"], args, &provider, &tenant].concat();
+        let ended = house.run_with(&args, &[("K", "0123456789abcdef0123456789abcdef")]).exits(exit);
+        let error = &ended.json()["error"];
+        assert_eq!(error["code"], code, "{args:?}");
+        let message = error["message"].as_str().unwrap();
+        assert!(ended.err.contains(message.lines().next().unwrap()), "{message}: {}", ended.err);
+    }
+}
+
+#[test]
 fn an_import_of_a_file_that_cannot_be_read_creates_no_store() {
     let house = House::new();
     for file in ["missing.jsonl", "."] {

@@ -245,7 +245,9 @@ fn everything_can_be_done_beside_a_daemon_that_has_the_store_to_itself() {
     let file = sandbox.path("letters.jsonl").display().to_string();
     let exported = sandbox.run(&["dead", "export", "--out", &file]);
     assert!(exported.must_succeed().err.contains("2 dead letters exported"), "{exported:?}");
-    sandbox.run(&["dead", "export", "--out", &file]).must_fail(2, &["letters.jsonl"]);
+    sandbox
+        .run(&["dead", "export", "--out", &file])
+        .must_fail(3, &["letters.jsonl", "is there already", "--out"]);
     let ran = sandbox.run(&["dead", "replay", "--all", "--yes"]);
     assert!(ran.must_succeed().out.contains("2 dead letters replayed"), "{ran:?}");
     assert!(daemon.read("/v1/admin/dead")["orders"].as_array().is_some_and(Vec::is_empty));

@@ -1,8 +1,11 @@
 //! The demo, the first command of a new user. With every seed, its usage must equal the mock provider's ledger, and
 //! its output must say so for scripts, too.
 
-use crate::binary::{Ran, quittance, run};
+use crate::binary::{ChildProcess, Ran, quittance, run};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::io::Read as _;
+use std::process::Stdio;
 use std::thread;
 
 const SEEDS: u64 = 20;
@@ -54,6 +57,20 @@ fn the_usage_of_the_demo_equal_the_ledger_on_twenty_seeds() {
     for lane in lanes.collect::<Vec<_>>() {
         lane.join().unwrap_or_else(|why| std::panic::resume_unwind(why));
     }
+}
+
+/// Code 1 would say that a promise was broken.
+#[test]
+fn a_demo_that_is_interrupted_has_the_exit_code_of_its_signal() {
+    let mut command = quittance(["demo"]);
+    let mut child = ChildProcess::start(command.stdin(Stdio::null()).stderr(Stdio::piped()));
+    let mut err = child.0.stderr.take().expect("it is piped");
+    err.read_exact(&mut [0; 10]).expect("it shows its progress");
+    kill_process(Pid::from_child(&child.0), Signal::INT).expect("our own child can be signalled");
+    assert_eq!(child.end(), Some(130));
+    let mut words = String::new();
+    err.read_to_string(&mut words).expect("it speaks UTF-8");
+    assert!(words.contains("the demo was interrupted"), "{words}");
 }
 
 #[test]

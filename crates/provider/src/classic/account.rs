@@ -48,7 +48,7 @@ impl ClassicProvider {
         match (balance, threads) {
             (Ok(balance), threads) => Ok(Account { balance: Some(balance), threads }),
             // Where threads are sold there need not be a balance.
-            (Err(AskError::Refused { .. } | AskError::NotTheProtocol { .. }), Some(threads)) => {
+            (Err(AskError::Rejected { .. } | AskError::NotTheProtocol { .. }), Some(threads)) => {
                 Ok(Account { balance: None, threads: Some(threads) })
             }
             (Err(why), _) => Err(why),
@@ -71,7 +71,7 @@ impl ClassicProvider {
             (_, ClassicAccountReply::Fault(fault)) => {
                 let advice =
                     self.codes.row(&fault.code).map(|row| row.advice).filter(|advice| !advice.is_empty());
-                Err(self.frame.account_refused(fault, advice))
+                Err(self.frame.account_rejected(fault, advice))
             }
             (200..=299, ClassicAccountReply::Puzzling(sight)) => {
                 Err(AskError::NotTheProtocol { what: sight.to_string() })

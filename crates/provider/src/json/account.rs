@@ -47,7 +47,7 @@ impl JsonProvider {
             }
             (_, JsonAccountReply::Fault(fault)) => {
                 let advice = code::row(&fault.code).map(|row| row.description);
-                Err(self.frame.account_refused(fault, advice))
+                Err(self.frame.account_rejected(fault, advice))
             }
             (200..=299, JsonAccountReply::Puzzling(sight)) => {
                 Err(AskError::NotTheProtocol { what: sight.to_string() })

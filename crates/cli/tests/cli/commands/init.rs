@@ -68,12 +68,16 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
         ("--url", "ocr.example.org", "http://"),
         ("--allow", "https://shop.example.org/", "shop.example.org"),
         ("--public-url", "q.example.org", "http://"),
-        ("--key-env", "a b", "key_env"),
+        ("--key-env", "a b", "the name of an environment variable"),
+        ("--set", "foo=1", "foo"),
+        ("--set", "provider.main.url=x", "provider.main.url"),
     ] {
         let output =
             house.run(&["init", "--config", "new.toml", "--dialect", "2captcha", flag, bad]).exits(2);
         assert!(
-            output.err.contains(word) && output.err.contains("nothing was written"),
+            output.err.contains(word)
+                && output.err.contains(flag)
+                && output.err.contains("nothing was written"),
             "{flag}: {}",
             output.err
         );
@@ -82,6 +86,14 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
     let left: Vec<_> =
         std::fs::read_dir(house.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["quittance.toml"]);
+}
+
+/// Advice to set a variable that is set sends the user the wrong way.
+#[test]
+fn a_key_that_is_set_is_not_asked_for() {
+    let key = [("SOLVER_KEY", "a-key-of-the-provider")];
+    let output = House::new().run_with(&ALL, &key).exits(1);
+    assert!(output.err.contains("quittance doctor") && !output.err.contains("export"), "{}", output.err);
 }
 
 /// A failed check does not undo the file, and each finding says what is left to do.

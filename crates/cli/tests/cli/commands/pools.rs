@@ -124,7 +124,7 @@ fn the_stock_tells_what_was_asked_and_how_the_pools_stand() {
     drop(runtime);
     house.set(&LOGIN).exits(0);
     let report = house.run(&["stock", "--json"]).exits(0).json();
-    let target = &report["lines"][0];
+    let target = &report["rows"][0];
     assert_eq!(
         (&target["site"], &target["asked"], &target["hit_rate"]),
         (&json!("example.com"), &json!(1), &json!(0.0))
@@ -138,7 +138,7 @@ fn the_stock_tells_what_was_asked_and_how_the_pools_stand() {
     assert!(!text.contains('\u{1b}'), "colours are for terminals");
     let long_ago =
         house.run(&["stock", "--from", "1999-01-01", "--to", "1999-12-31", "--json"]).exits(0).json();
-    assert_eq!(long_ago["lines"], json!([]));
+    assert_eq!(long_ago["rows"], json!([]));
     house.run(&["stock", "--from", "yesterday"]).exits(2);
     house.run(&["stock", "--from", "2026-02-02", "--to", "2026-02-01"]).exits(2);
 }

@@ -122,7 +122,20 @@ fn a_pending_task_and_a_code_of_no_table_are_explained_too() {
         assert!(typo.contains("did you mean ERROR_PAGEURL?"), "{typo}");
     }
     let object: Value = serde_json::from_str(&ask(Some("ERROR_MOON_PHASE"), None, true, &[])).unwrap();
-    assert_eq!((&object["class"], &object["seen"]), (&json!("unlisted_code"), &json!(false)));
+    assert_eq!((&object["class"], &object["is_listed"]), (&json!("unlisted_code"), &json!(false)));
+}
+
+#[test]
+fn every_code_has_the_same_keys() {
+    let keys = |code: &str| -> Vec<String> {
+        let object: Value = serde_json::from_str(&ask(Some(code), None, true, &[])).unwrap();
+        object.as_object().unwrap().keys().cloned().collect()
+    };
+    let listed = keys("ERROR_PAGEURL");
+    assert!(listed.iter().any(|key| key == "meaning"), "{listed:?}");
+    for code in ["CAPCHA_NOT_READY", "ERROR_MOON_PHASE", "store_unavailable", "ERROR_ZERO_BALANCE"] {
+        assert_eq!(keys(code), listed, "{code}");
+    }
 }
 
 #[test]

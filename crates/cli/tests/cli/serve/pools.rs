@@ -142,9 +142,9 @@ fn what_is_shown_is_the_same_with_the_daemon_and_without() {
     }
     let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&pools[0]), names(&pools_after[0]));
-    assert_eq!(stock["lines"], stock_after["lines"]);
+    assert_eq!(stock["rows"], stock_after["rows"]);
     assert_eq!((&stock["from"], &stock["to"]), (&stock_after["from"], &stock_after["to"]));
-    assert_eq!(stock["lines"][0]["asked"], 1);
+    assert_eq!(stock["rows"][0]["asked"], 1);
     let wrong = house.fails(&[&pool[..], &["--set", "pools.login.kind=image"]].concat());
     assert_eq!(wrong.code, Some(4), "{wrong:?}");
 }

@@ -20,6 +20,18 @@ fn a_website_instead_of_a_provider_is_recognised_and_the_order_kept() {
     assert!(doctor.out.contains("HTML") && doctor.out.contains("provider.url"), "{doctor:?}");
 }
 
+/// The advice was to report a bug of ours.
+#[test]
+fn doctor_names_a_dialect_that_the_service_does_not_know() {
+    let sim = Sim::start();
+    let ran = Sandbox::at(&sim.url, "captchaai").run(&["doctor"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.out.contains("check that provider.dialect is its dialect") && !ran.out.contains("bug"),
+        "{ran:?}"
+    );
+}
+
 #[test]
 fn a_provider_that_answers_html_for_a_while_costs_nothing_and_a_replay_gets_the_answer() {
     let sim = Sim::start();

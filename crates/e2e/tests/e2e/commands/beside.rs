@@ -1,7 +1,7 @@
 //! `quittance solve` while the store is in use. A daemon carries the order out, another command is waited for, and an
 //! interrupted command says what happens to its order.
 
-use crate::binary::{ChildProcess, Ran, drain, run};
+use crate::binary::{ChildProcess, Ran, drain, quittance, run};
 use crate::provider::Sim;
 use crate::sandbox::{Sandbox, line, page};
 use crate::serve::Serve;
@@ -115,8 +115,9 @@ fn a_store_that_stays_in_use_is_an_error_that_says_what_to_do() {
     let mut engine = sandbox.engine();
     engine.say(&line(1, "holds-the-store"));
     engine.hear("accepted");
-    let ran = solve(&sandbox, "late", &["--store-wait", "300ms"]);
+    let ran = solve(&sandbox, "late", &["--store-wait", "300ms", "--json"]);
     ran.must_fail(5, &["is in use by process", "`quittance serve`", "Nothing was placed"]);
+    assert_eq!(ran.json()["error"]["code"], "store");
     engine.finish();
     assert_eq!(sim.ledger().accepted(), 1);
 }
@@ -128,10 +129,11 @@ fn a_command_that_is_interrupted_while_it_waits_for_the_store_says_that_nothing_
     let mut engine = sandbox.engine();
     engine.say(&line(1, "holds-the-store"));
     engine.hear("accepted");
-    let mut waiting = command(&sandbox, "late", &[]);
+    let mut waiting = command(&sandbox, "late", &["--json"]);
     waiting.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let ran = interrupted_when(&mut waiting, |err| err.contains("waiting for it"));
     ran.must_fail(130, &["no order was placed, and nothing was paid"]);
+    assert_eq!(ran.json()["error"]["code"], "interrupted");
     engine.finish();
     assert_eq!(sim.ledger().accepted(), 1);
 }
@@ -146,6 +148,26 @@ fn an_order_without_an_answer_at_its_deadline_names_its_dead_letter_with_and_wit
     solve(&sandbox, "alone", &late).must_fail(1, &words);
     let daemon = Serve::start(sandbox);
     solve(&daemon.sandbox, "beside", &late).must_fail(1, &words);
+    daemon.end_in_peace();
+}
+
+#[test]
+fn a_rejected_order_and_a_deadline_out_of_range_are_the_same_sentences_with_and_without_a_daemon() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "every": 1, "do": { "code": "ERROR_PAGEURL" } }]));
+    let sandbox = quick(Sandbox::polling(&sim));
+    let alone = solve(&sandbox, "alone", &["--json"]);
+    let words =
+        "the provider rejected the order: ERROR_PAGEURL (caller); `quittance errors` explains the code";
+    alone.must_fail(1, &[words]);
+    let short = ["--deadline", "1ms"];
+    let deadline = "'--deadline <DURATION>': a deadline is from 1s to 86400s";
+    solve(&sandbox, "alone", &short).must_fail(2, &[deadline]);
+    let daemon = Serve::start(sandbox);
+    let beside = solve(&daemon.sandbox, "beside", &["--json"]);
+    beside.must_fail(1, &[words]);
+    assert_eq!(alone.json(), beside.json());
+    solve(&daemon.sandbox, "beside", &short).must_fail(2, &[deadline]);
     daemon.end_in_peace();
 }
 
@@ -194,12 +216,14 @@ fn an_order_that_is_interrupted_stays_on_record_and_the_same_command_goes_on() {
     assert_eq!(sim.ledger().accepted(), 1, "nothing is paid twice");
 }
 
+/// Trap: it promised that a paid answer goes to the stock, and no process was left that could do it.
 #[test]
-fn an_interrupted_order_that_no_repeat_could_find_is_cancelled_and_its_answer_is_not_lost() {
+fn an_interrupted_order_that_no_repeat_could_find_is_cancelled_and_says_who_collects_its_answer() {
     let sim = Sim::start();
     let sandbox = quick(Sandbox::polling(&sim)).set("reuse.default=exclusive");
-    interrupted(&sandbox, &sim, "alone", &[])
-        .must_fail(130, &["the order is cancelled", "goes to the stock"]);
+    let ran = interrupted(&sandbox, &sim, "alone", &["--json"]);
+    ran.must_fail(130, &["the order is cancelled", "paid", "only if `quittance serve` or another"]);
+    assert_eq!(ran.json()["error"]["code"], "interrupted");
     let again = solve(&sandbox, "alone", &["--json"]).must_succeed().json();
     assert_eq!(sim.ledger().tasks().iter().filter(|task| task["answer"] == again["answer"]).count(), 1);
 }
@@ -222,7 +246,7 @@ fn an_interrupted_order_that_no_repeat_could_find_is_cancelled_at_a_daemon_too()
     let sim = Sim::start();
     let serve = Serve::start(quick(Sandbox::of(&sim)).set("reuse.default=exclusive"));
     interrupted(&serve.sandbox, &sim, "alone", &[])
-        .must_fail(130, &["the order is cancelled", "goes to the stock"]);
+        .must_fail(130, &["the order is cancelled", "An answer that was paid goes to the stock"]);
     let again = solve(&serve.sandbox, "alone", &["--json"]).must_succeed().json();
     assert_eq!(sim.ledger().tasks().iter().filter(|task| task["answer"] == again["answer"]).count(), 1);
     serve.end_in_peace();
@@ -255,6 +279,27 @@ fn interrupted_lines_without_a_key_are_cancelled_and_those_with_a_key_are_found_
     assert!(words.contains("1 stay on record") && words.contains("2 are cancelled"), "{words}");
     drop(input);
     serve.end_in_peace();
+}
+
+/// Trap: the message promised that the order stays on record, in a folder that was removed.
+#[test]
+fn an_interrupted_order_of_a_mock_provider_is_gone_and_says_so() {
+    let mut command = quittance(["solve", "--mock", "--lines"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = ChildProcess::start(&mut command);
+    let mut input = child.0.stdin.take().expect("it is piped");
+    input.write_all(format!("{}\n", line(1, "mock")).as_bytes()).expect("the command reads");
+    let mut out = child.0.stdout.take().expect("it is piped");
+    let err = drain(child.0.stderr.take().expect("it is piped"));
+    out.read_exact(&mut [0; 20]).expect("the order is accepted");
+    kill_process(Pid::from_child(&child.0), Signal::INT).expect("our own child can be signalled");
+    assert_eq!(child.end(), Some(130));
+    let words = err.join().expect("reading does not panic");
+    assert!(
+        words.contains("store are gone; nothing was bought") && !words.contains("stay on record"),
+        "{words}"
+    );
+    drop(input);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::provider::Sim;
 use crate::sandbox::Sandbox;
+use crate::serve::Serve;
 use serde_json::json;
 
 /// Makes three dead letters. Returns their keys.
@@ -48,6 +49,29 @@ fn a_dead_letter_is_listed_shown_replayed_and_dropped() {
     sandbox.run(&["dead", "replay", "--all", "--yes"]).must_succeed();
     assert!(sandbox.run(&["dead", "list"]).must_succeed().out.contains("no dead letters"));
     assert_eq!(sim.ledger().accepted(), 2, "what was dropped is not bought");
+}
+
+/// A script reads the same keys, whichever process executes the replay.
+#[test]
+fn a_replay_has_the_same_json_with_and_without_a_daemon() {
+    let sim = Sim::start();
+    let (sandbox, orders) = graveyard(&sim);
+    let alone = sandbox.run(&["dead", "replay", &orders[0], "--json"]).must_succeed().json();
+    sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));
+    let failed = sandbox.run(&["dead", "replay", &orders[1], "--json"]);
+    failed.must_fail(1, &[]);
+    let failed = failed.json();
+    sim.calm();
+    let serve = Serve::start(sandbox);
+    let beside = serve.sandbox.run(&["dead", "replay", &orders[2], "--json"]).must_succeed().json();
+    for replayed in [&alone, &failed, &beside] {
+        let keys: Vec<&String> = replayed.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["answer", "error", "extras", "order", "status"], "{replayed}");
+    }
+    assert!(alone["answer"].is_string() && beside["answer"].is_null(), "{alone} {beside}");
+    assert_eq!((&alone["status"], &beside["status"]), (&json!("solved"), &json!("solved")));
+    assert_eq!((&failed["status"], failed["error"]["code"].is_string()), (&json!("dead"), true));
+    serve.end_in_peace();
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn the_audit_names_each_payment_and_each_unexplained_one() {
     let paid: Vec<&str> = audit.out.lines().filter(|line| line.contains("the first of the order")).collect();
     assert_eq!(paid.len(), 2, "{audit:?}");
     assert!(
-        paid.iter().all(|line| line.contains("0.00299") && line.contains("and placements that joined")),
+        paid.iter().all(|line| line.contains("0.00299") && line.contains("and any placements that joined")),
         "{paid:?}"
     );
     assert!(audit.out.contains("balance    ") && audit.out.contains(": the same"), "{}", audit.out);

@@ -316,7 +316,7 @@ pub(super) const TABLE: &[CodeEntry] = &[
         Caller,
         "ERROR_EMPTY_ACTION",
         "The call does not say what it wants.",
-        "report this as a bug of ours",
+        "check that provider.dialect is the dialect of the service; if it is, report this as a bug of ours",
     ),
     poll(
         Caller,

@@ -188,7 +188,7 @@ fn an_order_may_take_from_a_second_to_a_day() {
     for wanted in [Duration::ZERO, Duration::from_millis(999), day + Duration::from_millis(1), Duration::MAX]
     {
         let draft = Draft { timeout: Some(wanted), ..recaptcha() };
-        let words = ["may take", "1 s to 86400 s"];
+        let words = ["deadline", "1 s to 86400 s"];
         refused("recaptcha_v2", &draft, &BadRequest::BadTimeout { wanted }, &words);
     }
     for good in [Duration::from_secs(1), day] {

@@ -47,7 +47,7 @@ async fn an_error_says_what_to_do() {
         provider(ClassicDialect::TwoCaptcha, &server.url()).look_at_account().await.unwrap_err()
     };
     let why = say(ok("ERROR_WRONG_USER_KEY")).await;
-    assert!(matches!(&why, AskError::Refused { fault, .. } if fault.class == FaultClass::AccountBlocked));
+    assert!(matches!(&why, AskError::Rejected { fault, .. } if fault.class == FaultClass::AccountBlocked));
     assert!(why.to_string().contains("check the key"), "{why}");
     let why = say(ok("<html>")).await;
     assert!(

@@ -41,7 +41,7 @@ async fn the_reason_for_a_poll_without_result_is_clear() {
     };
     let refused =
         why(http("401 Unauthorized", r#"{"errorId":1,"errorCode":"ERROR_KEY_DENIED_ACCESS"}"#)).await;
-    assert!(matches!(refused, AskError::Refused { fault, .. } if fault.class == FaultClass::AccountBlocked));
+    assert!(matches!(refused, AskError::Rejected { fault, .. } if fault.class == FaultClass::AccountBlocked));
     assert!(matches!(why(ok("<html>")).await, AskError::NotTheProtocol { .. }));
     assert!(matches!(why(http("502 Bad", "<html>")).await, AskError::Status { status: 502 }));
     let unreachable = hasty("http://127.0.0.1:1");
