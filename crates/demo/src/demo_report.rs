@@ -169,10 +169,9 @@ impl DemoReport {
                 0 => String::new(),
                 count => format!(", apart from {count} in doubt"),
             };
-            page.styled(
-                &format!("Every promise held, and the payments in the usage equal the ledger{apart}."),
-                GOOD,
-            );
+            // One line of at most 80 columns: it is not wrapped.
+            let verdict = format!("Every promise held, and the usage equals the ledger{apart}.");
+            page.styled(&verdict, GOOD);
             page.paragraph(
                 "Next: `quittance mock` is a provider to play with, `quittance init` writes a file to begin with, and \
                  `quittance doctor` says what is missing. README.md has more.",
