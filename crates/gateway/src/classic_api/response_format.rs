@@ -5,7 +5,7 @@ use super::ClassicRefusal;
 use crate::api::{self, Body};
 use crate::gateway::PLAIN;
 use crate::orders::OrderView;
-use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Answer, Money, Order, Payload, Value};
@@ -17,6 +17,8 @@ use std::fmt::Write;
 const JSON: &str = "application/json";
 /// The longest reason. A reason can quote a name from the client, which can be as long as a request.
 const REASON_CHARS_MAX: usize = 300;
+/// The header with the reason beside a plain code, which has no place for it.
+const REASON: HeaderName = HeaderName::from_static("quittance-error-text");
 /// The kind whose answer stands in `request` although a browser comes with it.
 const IN_REQUEST_ONLY: &str = "captchafox";
 /// Members of a reply that are not extra fields.
@@ -51,15 +53,23 @@ impl ResponseFormat {
     /// The reply to a request that is refused, or whose order has no answer.
     pub(super) fn refuse(&self, why: &ClassicRefusal) -> Response<Body> {
         let ClassicRefusal { code, reason } = why;
-        let sent = match reason {
+        let reason = reason.as_ref().map(|reason| reason.chars().take(REASON_CHARS_MAX));
+        let sent = match reason.clone() {
             _ if !self.is_json => code.clone(),
             None => format!(r#"{{"status":0,"request":{}}}"#, quoted(code)),
             Some(reason) => {
-                let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+                let reason: String = reason.collect();
                 format!(r#"{{"status":0,"request":{},"error_text":{}}}"#, quoted(code), quoted(&reason))
             }
         };
-        self.reply(self.is_json, sent)
+        let mut answer = self.reply(self.is_json, sent);
+        // A header holds visible ASCII only.
+        let in_ascii = |letter: char| if matches!(letter, ' '..='~') { letter } else { '?' };
+        let header = reason.filter(|_| !self.is_json).map(|reason| reason.map(in_ascii).collect::<String>());
+        if let Some(value) = header.and_then(|reason| HeaderValue::try_from(reason).ok()) {
+            answer.headers_mut().insert(REASON, value);
+        }
+        answer
     }
 
     /// The reply with a statistic, which is always XML.

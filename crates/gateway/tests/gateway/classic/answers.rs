@@ -44,6 +44,21 @@ async fn an_order_is_placed_polled_and_read_as_often_as_one_likes() {
 }
 
 #[tokio::test]
+async fn the_reason_of_a_refusal_is_in_a_header_beside_a_plain_code_and_in_the_body_of_json() {
+    let fixture = Fixture::open().await;
+    let form = format!("key={KEY}&method=turnstile&pageurl=https://example.com/&idempotency_key=job");
+    assert!(fixture.post("/in.php", FORM, format!("{form}&sitekey=k")).await.body.starts_with("OK|"));
+    let plain = fixture.post("/in.php", FORM, format!("{form}&sitekey=other")).await;
+    assert_eq!(plain.body, "ERROR_BAD_PARAMETERS");
+    let reason = plain.headers["quittance-error-text"].as_str();
+    assert!(reason.contains("key"), "{reason}");
+    let json = fixture.post("/in.php", FORM, format!("{form}&sitekey=other&json=1")).await;
+    let body: serde_json::Value = serde_json::from_str(&json.body).unwrap();
+    assert_eq!(body["error_text"], reason);
+    assert!(!json.headers.contains_key("quittance-error-text"), "{json:?}");
+}
+
+#[tokio::test]
 async fn polls_without_a_pause_reach_no_provider() {
     let fixture = Fixture::open().await;
     let id = fixture.token("k").await;
