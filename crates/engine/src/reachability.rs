@@ -1,7 +1,7 @@
 //! Since when callbacks could reach us: the evidence that dates an answer that came by callback. A provider repeats a
-//! callback that got no reply. So a time in which callbacks may not have reached us is an outage: a restart or a
-//! freeze, or a time without a free connection, here or on another node behind the same address. A callback that we could not keep, or answered slowly, is
-//! an outage for its own order only.
+//! callback that got no reply. So a time in which callbacks may not have reached us is an outage: a restart, a freeze,
+//! or a time without a free connection, here or on another node behind the same address. A callback that we could not
+//! keep, or answered slowly, is an outage for its own order only.
 
 use crate::callback::Addressee;
 use crate::evidence::Rounds;
