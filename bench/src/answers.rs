@@ -131,7 +131,7 @@ async fn node(dir: Option<std::path::PathBuf>, response_format: TaskBehaviour) -
         settings.kinds = Arc::new(scene::kind);
         settings.policy = scene::policy();
         // No caller asks while it is measured.
-        settings.policy.first_poll = Duration::from_secs(3600);
+        settings.policy.first_poll = Some(Duration::from_secs(3600));
     });
     let builder = match dir {
         Some(dir) => builder.embedded(dir),

@@ -148,7 +148,7 @@ fn stage(runtime: &Runtime, store: Arc<dyn Store>, response_format: TaskBehaviou
         let provider: Arc<dyn Provider> = Arc::new(Free(response_format));
         let engine: Arc<Engine> = scene::engine_with(store, Arc::clone(&provider), |settings| {
             // No caller asks while it is measured.
-            settings.policy.first_poll = Duration::from_secs(3600);
+            settings.policy.first_poll = Some(Duration::from_secs(3600));
             settings.on_commit = Some(commit_feed.on_commit());
         });
         tokio::spawn({

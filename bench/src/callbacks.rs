@@ -186,7 +186,7 @@ async fn serve(store: Arc<TimedStore>, provider: Arc<CallingProvider>) -> (Socke
     let (listener, address) = server::listen().await;
     let commit_feed = CommitFeed::new([]);
     let engine = scene::engine_with(store, Arc::clone(&provider) as Arc<dyn Provider>, |settings| {
-        settings.policy.first_poll = Duration::from_secs(3600);
+        settings.policy.first_poll = Some(Duration::from_secs(3600));
         settings.callback = Some(CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]));
         settings.on_commit = Some(commit_feed.on_commit());
     });

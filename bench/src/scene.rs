@@ -5,8 +5,8 @@ use futures_util::future::join_all;
 use quittance::SystemClock;
 use quittance_engine::{Engine, Settings, World};
 use quittance_lifecycle::{
-    Decision, Draft, Event, Gate, KeySettings, Kind, Order, Pace, Placement, Policy, Reuse, SubmitOutcome,
-    Terms, Timestamp, place, transition,
+    Decision, Draft, Event, KeySettings, Kind, Offer, Order, Pace, Placement, Policy, Reuse, SubmitOutcome,
+    SubmitRoute, Terms, Timestamp, place, transition,
 };
 use quittance_ports::{Clock, Commit, MemorySpill, Provider, Store, Version};
 use std::pin::pin;
@@ -61,7 +61,8 @@ pub(crate) fn at_rest(n: u64, at: Timestamp) -> Arc<Order> {
         Decision::Advance(advance) => advance.next,
         other => unreachable!("it goes forward: {other:?}"),
     };
-    let submitting = step(&in_flight(n, at), Event::Woken { stamp: n, gate: Gate::Pass });
+    let submitting =
+        step(&in_flight(n, at), Event::Woken { stamp: n, route: SubmitRoute::To(Offer::OF_TERMS) });
     let outcome = SubmitOutcome::Answered(delivery());
     Arc::new(step(&submitting, Event::Submitted { attempt: 1, outcome }))
 }
@@ -79,11 +80,11 @@ pub(crate) fn engine_with(
 ) -> Arc<Engine> {
     let mut settings = Settings::new(1, kind);
     settings.policy = policy();
-    settings.policy.first_poll = Duration::ZERO;
+    settings.policy.first_poll = Some(Duration::ZERO);
     change(&mut settings);
     let world = World {
         store,
-        provider,
+        providers: vec![provider],
         clock: Arc::new(SystemClock),
         spill: Arc::new(MemorySpill::default()),
         webhook_sender: Arc::new(quittance_ports::MemoryWebhooks::default()),

@@ -32,7 +32,7 @@ fn start(store: Arc<dyn Store>) -> (OwnThread, SocketAddr) {
         let provider: Arc<dyn Provider> = Arc::new(Free(TaskBehaviour::NeverEnding));
         let engine = scene::engine_with(Arc::clone(&store), Arc::clone(&provider), |settings| {
             // No caller asks while it is measured.
-            settings.policy.first_poll = Duration::from_secs(3600);
+            settings.policy.first_poll = Some(Duration::from_secs(3600));
             settings.on_commit = Some(commit_feed.on_commit());
         });
         tokio::spawn({

@@ -170,13 +170,33 @@ export async function all(action, filter) {
   return bulk && { ...bulk, of: letters };
 }
 
-/** Releases held orders, once the provider's account is fixed. */
-export async function release() {
+/** Resumes all providers, once their accounts are fixed. */
+export async function resumeAll() {
   const done = await confirmed({
     title: 'Resume held orders?',
     content: el('p', {}, 'Do this when the provider’s account is fixed. Every order that was held for it is submitted again, and paid for.'),
     verb: 'Resume',
-    action: () => ask('/v1/admin/release', { method: 'POST' }),
+    action: () => ask('/v1/admin/resume', { method: 'POST' }),
   });
-  if (done) speak('Released.');
+  if (done) speak('Resumed.');
+}
+
+const PROVIDER_ACTIONS = {
+  pause: { title: 'Pause', done: 'paused', words: 'It gets no orders until it is resumed, on all nodes. Its open tasks are still polled, and their answers are used. Orders go to another provider, or wait.' },
+  drain: { title: 'Drain', done: 'drained', words: 'It finishes the tasks that it has, and gets no more until it is resumed, on all nodes. Orders go to another provider, or wait.' },
+  resume: { title: 'Resume', done: 'resumed', words: 'It gets orders again, on all nodes. Every order that was held for its account is submitted again, and paid for.' },
+};
+
+/** Pauses, drains or resumes a provider. Returns whether it was done. */
+export async function providerAction(action, { name }) {
+  const { title, done: state, words: sentence } = PROVIDER_ACTIONS[action];
+  const done = await confirmed({
+    title: `${title} ${name}?`,
+    content: el('p', {}, sentence),
+    verb: title,
+    isGrave: action === 'pause',
+    action: () => ask(`/v1/admin/providers/${encodeURIComponent(name)}/${action}`, { method: 'POST' }),
+  });
+  if (done) speak(`${name} is ${state}.`);
+  return Boolean(done);
 }

@@ -1,7 +1,7 @@
 // The alerts: what is wrong now and since when, which alerts were acknowledged, and which have cleared.
 
 import { ask } from './ask.js';
-import { release } from './actions.js';
+import { resumeAll } from './actions.js';
 import { errorBox, unloaded } from './dialog.js';
 import { button, el, fill, place, speak } from './dom.js';
 import { ago, millis, words } from './figures.js';
@@ -36,7 +36,7 @@ export function alerts() {
     el('p', {}, alert.words),
     el('p', { class: 'soft' }, 'Raised ', ago(alert.raised_ms ?? millis(alert.raised_at)), alert.cleared_at ? [', cleared ', ago(millis(alert.cleared_at))] : null, alert.seen_at ? [', seen ', ago(millis(alert.seen_at))] : null, '.'),
     el('div', { class: 'acts' },
-      alert.rule === 'provider_paused' && !alert.cleared_at ? button('Resume held orders…', release, { 'data-action': 'release' }) : null,
+      alert.rule === 'provider_paused' && !alert.cleared_at ? button('Resume held orders…', resumeAll, { 'data-action': 'resume' }) : null,
       alert.seen_at || alert.cleared_at ? null : button('I have seen it', () => see(alert), { 'data-action': 'see', 'aria-label': `I have seen it: ${alert.words}` })));
 
   function show() {

@@ -13,10 +13,11 @@ import { login } from './login.js';
 import { order } from './order.js';
 import { overview } from './overview.js';
 import { pools } from './pools.js';
+import { providers } from './providers.js';
 import { search } from './search.js';
 import { settings } from './settings.js';
 
-const VIEWS = { '': overview, dead: letters, order, search, usage, pools, alerts, settings };
+const VIEWS = { '': overview, dead: letters, order, search, usage, providers, pools, alerts, settings };
 /** The entry of the navigation for a view without an entry of its own. */
 const BELONGS_TO = { order: 'search' };
 

@@ -1,8 +1,8 @@
 // The overview of the node. It is built once, and each snapshot changes only what has changed.
 
-import { release } from './actions.js';
+import { resumeAll } from './actions.js';
 import { button, el, facts, fill, place, say, scrolled, table } from './dom.js';
-import { PRICE_NOT_KNOWN, ago, count, countShort, moneyShort, priced, rate, share, span, zone } from './figures.js';
+import { PRICE_NOT_KNOWN, ago, count, countShort, money as moneyIn, moneyShort, priced, rate, share, span, zone } from './figures.js';
 import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
 import { ofAlert, ofProvider, sign } from './status.js';
@@ -27,21 +27,15 @@ function node_status(title, id, ...inner) {
 }
 
 function providers(snapshot) {
-  const heads = [{ name: 'Provider', isRowHead: true }, { name: 'Circuit' }, { name: 'Until' }, { name: 'Spacing', number: true }, { name: 'Why' }];
+  const heads = [{ name: 'Provider', isRowHead: true }, { name: 'State' }, { name: 'Until' }, { name: 'Spacing', number: true }, { name: 'Why' }, { name: 'Balance', number: true }, { name: 'Threads in use', number: true }];
   return [
     scrolled('Providers', table('Providers', heads, snapshot.providers.map((one) => [
-      one.name, ofProvider(one), one.until_ms ? ago(one.until_ms) : '–', one.spacing_ms ? span(one.spacing_ms) : '–',
+      el('a', { href: '#/providers' }, one.name), ofProvider(one), one.until_ms ? ago(one.until_ms) : '–', one.spacing_ms ? span(one.spacing_ms) : '–',
       one.fault ? el('span', {}, el('code', {}, one.fault.code), ` (${one.fault.class})`) : '–',
+      one.balance_micros === null ? 'not known' : moneyIn(one.balance_micros, one.currency), one.threads ? `${count(one.threads.working)} of ${count(one.threads.total)}` : '–',
     ]))),
-    snapshot.providers.some((one) => one.state === 'paused') ? button('Resume held orders…', release) : null,
+    snapshot.providers.some((one) => one.fault) ? button('Resume held orders…', resumeAll) : null,
   ];
-}
-
-function balance({ balance_micros: micros, threads } = {}) {
-  const known = [];
-  known.push(['Balance', Number.isFinite(micros) ? moneyShort(micros) : 'not known']);
-  if (threads) known.push(['Threads in use', `${count(threads.working)} of ${count(threads.total)}`]);
-  return el('dl', { class: 'facts' }, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
 }
 
 export function poolRow(pool) {
@@ -114,7 +108,7 @@ export function overview() {
 
   const holder = {};
   const spot = (name, given) => (holder[name] = place(holder[`${name}Node`] = el('div', given)));
-  ['alerts', 'phases', 'money', 'providers', 'balance', 'pools', 'nodes'].forEach((name) => spot(name));
+  ['alerts', 'phases', 'money', 'providers', 'pools', 'nodes'].forEach((name) => spot(name));
   const about = el('p', { class: 'soft about' }, 'Waiting for the first figures…');
 
   const node = el('div', { class: 'overview' },
@@ -125,7 +119,7 @@ export function overview() {
     el('div', { class: 'plots' }, plots.map((plot) => plot.node), node_status('Orders by phase', 'of-phases', holder.phasesNode)),
     el('div', { class: 'node_statuses' },
       node_status('Today (UTC)', 'of-today', holder.moneyNode),
-      node_status('Providers', 'of-providers', holder.providersNode, holder.balanceNode),
+      node_status('Providers', 'of-providers', holder.providersNode),
       node_status('Pools', 'of-pools', holder.poolsNode),
       node_status('Nodes', 'of-nodes', holder.nodesNode)));
 
@@ -164,7 +158,6 @@ export function overview() {
     });
     holder.money(snapshot.today, money);
     holder.providers(snapshot.providers, () => (snapshot.providers.length ? providers(snapshot) : el('p', { class: 'soft' }, 'No provider is configured.')));
-    holder.balance(snapshot.balance, balance);
     const heads = [{ name: 'Pool', isRowHead: true }, { name: 'Level against size' }, { name: 'Demand', number: true }, { name: 'Served', number: true }];
     holder.pools(snapshot.pools, (list) => (list.length ? scrolled('Pools', table('Pools', heads, list.map(poolRow))) : el('p', { class: 'soft' }, 'No pool is set up.')));
     holder.nodes(snapshot.nodes, nodes);

@@ -10,14 +10,14 @@ const ORDERS = {
   queued: 'going', held: 'slow', submitting: 'going', solving: 'going', in_doubt: 'slow', pending: 'going',
   solved: 'good', claimed: 'good', expired: 'off', cancelled: 'off', failed: 'bad', dead: 'grave',
 };
-const PROVIDERS = { ok: 'good', throttled: 'slow', tripped: 'bad', paused: 'grave' };
+const PROVIDERS = { ok: 'good', throttled: 'slow', tripped: 'bad', paused: 'grave', drained: 'off' };
 
 export function sign(style, text) {
   return el('span', { class: `sign ${style}` }, el('span', { class: 'mark', 'aria-hidden': 'true' }, SIGNS[style]), words(text).replace(/^./u, (c) => c.toUpperCase()));
 }
 
 export const ofOrder = (order) => sign(ORDERS[order.status] ?? 'off', order.status === 'pending' ? order.phase : order.status);
-export const ofProvider = (provider) => sign(PROVIDERS[provider.state] ?? 'off', provider.state === 'ok' ? 'OK' : provider.state);
+export const ofProvider = (provider) => sign(PROVIDERS[provider.state] ?? 'off', provider.state === 'ok' ? 'OK' : provider.state ?? 'not known');
 
 export function ofAlert(alert) {
   if (alert.cleared_at) return sign('good', 'cleared');

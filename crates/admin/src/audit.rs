@@ -16,7 +16,7 @@ use quittance_gateway::v1::decimal;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::order_problems::store_problem;
 use quittance_gateway::v1::problem::Refused;
-use quittance_lifecycle::{Key, Order};
+use quittance_lifecycle::{Key, Order, currency_of, provider_of};
 use quittance_ports::moment::rfc3339;
 use quittance_ports::{Day, StoreError, Which};
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,7 @@ pub struct Audit {
 }
 
 /// An attempt that was or may have been paid.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PaidAttempt {
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub key: String,
@@ -147,7 +147,7 @@ impl PaidAttempt {
             tenant: terms.tenant.clone(),
             kind: terms.kind.clone(),
             site: terms.site.clone(),
-            provider: terms.provider().to_owned(),
+            provider: provider_of(&paid.account).to_owned(),
             attempt: paid.attempt,
             task: paid.task,
             sent_at: rfc3339(paid.sent),
@@ -156,7 +156,7 @@ impl PaidAttempt {
             state: paid.state.name().to_owned(),
             cost: paid.cost.map(decimal),
             cost_micros: paid.cost.map(|cost| cost.0),
-            currency: terms.currency(currency).to_owned(),
+            currency: currency_of(&paid.account).unwrap_or(currency).to_owned(),
             unpriced: paid.is_unpriced,
             who: paid.recipient.words(&terms.tenant),
             claimed_by: paid.claimed_by.map(|key| key.to_string()),

@@ -34,7 +34,7 @@ problems!(BeginProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TooSlow, 
     WrongContentType, BadParams, StoreUnavailable);
 
 /// A bulk action: what to do, and a filter for dead letters.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct NewBulk {
     #[schema(pattern = "^(replay|drop)$")]
     pub action: String,

@@ -332,7 +332,7 @@ pub(crate) async fn export(
     Ok(response)
 }
 
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Imported {
     pub imported: usize,
     /// Orders that exist here already, and are unchanged.

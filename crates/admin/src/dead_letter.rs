@@ -10,7 +10,9 @@ use quittance_gateway::v1::OrderInShort;
 use quittance_gateway::v1::list_page::{bad_query, read_key, read_limit};
 use quittance_gateway::v1::problem::Refused;
 use quittance_lifecycle::secrets;
-use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter, Key, Order, TimelineEvent, Timestamp, Value};
+use quittance_lifecycle::{
+    DeadLetterCause, DeadLetterFilter, Key, Order, TimelineEvent, Timestamp, Value, provider_of,
+};
 use quittance_ports::moment::{read_rfc3339, rfc3339};
 use quittance_ports::{BulkAction, StoreError, Unreadable, Versioned, Which};
 use serde::{Deserialize, Serialize};
@@ -98,7 +100,7 @@ impl Found {
             tenant: order.terms.tenant.clone(),
             site: order.terms.site.clone(),
             page,
-            provider: order.terms.provider().to_owned(),
+            provider: provider_of(order.account()).to_owned(),
         }
     }
 }
@@ -119,7 +121,7 @@ impl AnyDeadLetter {
             dead_ms: letter.since.as_millis(),
             spent_micros: letter.spent.known().map(|spent| spent.0),
             unpriced: letter.spent.unpriced,
-            currency: order.terms.currency(engine.currency()).to_owned(),
+            currency: order.currency(engine.currency()).to_owned(),
             possible_doubles: order.possible_doubles,
             on_replay: engine.on_replay(order).map(|replay| replay.name().to_owned()),
             price_micros: engine

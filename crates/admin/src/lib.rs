@@ -10,6 +10,7 @@ mod days;
 pub mod dead;
 pub mod dead_letter;
 mod extract;
+pub mod failing_endpoints;
 pub mod find;
 pub mod live;
 mod metrics;
@@ -19,6 +20,7 @@ mod page;
 mod paid;
 mod pool_request;
 pub mod pools;
+pub mod providers;
 pub mod replay_outcome;
 mod replay_price;
 pub mod settings;
@@ -29,11 +31,13 @@ pub mod usage;
 pub mod usage_sums;
 
 use axum::extract::FromRef;
+use providers::ProviderDialect;
 use quittance_gateway::v1::Endpoints;
 use quittance_gateway::{Mount, OrderService};
 use quittance_telemetry::{AlertSettings, Monitor, MonitorSources};
 use serde::{Deserialize, Deserializer};
 use settings::ShownSetting;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
@@ -41,6 +45,10 @@ use utoipa_axum::routes;
 
 #[derive(Clone, Debug, Default)]
 pub struct AdminSettings {
+    /// The protocol and the dialect of each provider, by the name of the provider, as far as they are known.
+    pub dialects: BTreeMap<String, ProviderDialect>,
+    /// Whether this process only reads the store, and submits nothing.
+    pub is_idle: bool,
     pub alerts: AlertSettings,
     /// The effective settings, for the operator to read; without secrets.
     pub shown: Vec<ShownSetting>,
@@ -54,6 +62,9 @@ pub(crate) struct AppState {
     pub(crate) orders: OrderService,
     pub(crate) monitor: Monitor,
     pub(crate) settings: Arc<[ShownSetting]>,
+    pub(crate) dialects: Arc<BTreeMap<String, ProviderDialect>>,
+    /// Whether this process submits orders.
+    pub(crate) is_at_work: bool,
 }
 
 impl FromRef<AppState> for OrderService {
@@ -77,21 +88,22 @@ impl fmt::Debug for Admin {
 impl Admin {
     #[must_use]
     pub fn new(orders: OrderService, settings: AdminSettings) -> Self {
-        let AdminSettings { alerts, shown, store } = settings;
+        let AdminSettings { alerts, shown, store, dialects, is_idle } = settings;
         let sources = MonitorSources {
             engine: Arc::clone(orders.engine()),
-            account: orders.account_cache().clone(),
+            accounts: orders.accounts().clone(),
             latencies: Arc::clone(orders.commit_feed().latencies()),
             store,
         };
         let monitor = Monitor::new(sources, alerts, live::snapshot);
-        Self { state: AppState { orders, monitor, settings: shown.into() } }
+        let (settings, dialects) = (shown.into(), Arc::new(dialects));
+        Self { state: AppState { orders, monitor, settings, dialects, is_at_work: !is_idle } }
     }
 
     /// The endpoints and the page, for the gateway.
     #[must_use]
     pub fn mount(&self) -> Mount {
-        let (router, document) = endpoints().with_state(self.state.clone()).split_for_parts();
+        let (router, document) = operator_endpoints().with_state(self.state.clone()).split_for_parts();
         Mount { endpoints: Endpoints { router, document }, page: page::serve }
     }
 
@@ -116,10 +128,10 @@ impl Admin {
 /// The OpenAPI document of a gateway with these endpoints, as it is served.
 #[must_use]
 pub fn openapi() -> String {
-    quittance_gateway::v1::openapi(endpoints().into_openapi())
+    quittance_gateway::v1::openapi(operator_endpoints().into_openapi())
 }
 
-fn endpoints() -> OpenApiRouter<AppState> {
+fn operator_endpoints() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(node_state::account))
         .routes(routes!(find::find))
@@ -131,9 +143,16 @@ fn endpoints() -> OpenApiRouter<AppState> {
         .routes(routes!(bulk::list, bulk::begin))
         .routes(routes!(bulk::read, bulk::stop))
         .routes(routes!(replay_outcome::outcome))
+        .routes(routes!(failing_endpoints::list))
+        .routes(routes!(failing_endpoints::switch_on))
         .routes(routes!(dead::replay))
         .routes(routes!(dead::drop_dead))
-        .routes(routes!(node_state::release))
+        .routes(routes!(providers::list))
+        .routes(routes!(providers::read))
+        .routes(routes!(providers::pause))
+        .routes(routes!(providers::resume))
+        .routes(routes!(providers::drain))
+        .routes(routes!(providers::resume_all))
         .routes(routes!(node_state::state))
         .routes(routes!(usage::usage))
         .routes(routes!(audit::audit))

@@ -4,6 +4,7 @@ use crate::AppState;
 use crate::alerts::ShownAlert;
 use crate::bulk::Bulk;
 use crate::pools::PoolInShort;
+use crate::providers::{ShownProvider, account_of};
 use crate::usage_sums::SumsBuilder;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use quittance_engine::ProviderState;
+use quittance_engine::ProviderView;
 use quittance_gateway::StreamPermit;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
@@ -51,7 +52,7 @@ pub struct Snapshot {
     /// Currency of all amounts.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     pub currency: String,
-    pub balance: ShownBalance,
+    /// The providers, with the state of each at this node.
     pub providers: Vec<ShownProvider>,
     pub pools: Vec<PoolInShort>,
     pub nodes: Vec<ShownPeer>,
@@ -90,37 +91,6 @@ pub struct ShownRates {
     pub solved: Option<f64>,
     pub failed: Option<f64>,
     pub dead: Option<f64>,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ShownBalance {
-    pub balance_micros: Option<u64>,
-    pub threads: Option<ShownWorking>,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ShownWorking {
-    pub total: u64,
-    pub working: u64,
-}
-
-/// State of the provider at this node.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ShownProvider {
-    pub name: String,
-    #[schema(pattern = "^(ok|throttled|tripped|paused)$")]
-    pub state: String,
-    /// Moment until which nothing is submitted.
-    pub until_ms: Option<u64>,
-    /// Time between two submits.
-    pub spacing_ms: Option<u64>,
-    pub fault: Option<ShownGateFault>,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct ShownGateFault {
-    pub class: String,
-    pub code: String,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -163,24 +133,6 @@ impl ShownRates {
     }
 }
 
-impl ShownProvider {
-    fn of(name: &str, state: &ProviderState) -> Self {
-        let (mut until_ms, mut spacing_ms, mut fault) = (None, None, None);
-        match state {
-            ProviderState::Ok => {}
-            ProviderState::Throttled { spacing, until } => {
-                spacing_ms = Some(millis(*spacing)).filter(|spacing| *spacing > 0);
-                until_ms = until.map(Timestamp::as_millis);
-            }
-            ProviderState::Tripped { until } => until_ms = Some(until.as_millis()),
-            ProviderState::Paused { fault: why } => {
-                fault = Some(ShownGateFault { class: why.class.name().to_owned(), code: why.code.clone() });
-            }
-        }
-        Self { name: name.to_owned(), state: state.name().to_owned(), until_ms, spacing_ms, fault }
-    }
-}
-
 impl ShownPeer {
     fn of(signed: &Member, members: &Members, here: u64) -> Self {
         let Member { node_status, seen } = signed;
@@ -209,10 +161,9 @@ fn today(data: &SnapshotData<'_>) -> BTreeMap<String, Option<u64>> {
 impl Snapshot {
     fn of(data: &SnapshotData<'_>) -> Self {
         let SnapshotData { at, node, name, started, members, .. } = data;
-        let account = data.account.unwrap_or_default();
-        let working = |threads: quittance_ports::Threads| ShownWorking {
-            total: threads.total,
-            working: threads.working,
+        let provider = |view: &ProviderView| {
+            // The nodes that make snapshots are at work; `quittance top` leaves the providers out without one.
+            ShownProvider::of(view, account_of(&data.accounts, &view.name), true)
         };
         let uptime_s = |started: Timestamp| at.since(started).as_secs();
         Self {
@@ -234,11 +185,7 @@ impl Snapshot {
             sample: data.sample,
             today: today(data),
             currency: data.currency.to_owned(),
-            balance: ShownBalance {
-                balance_micros: account.balance.map(|balance| balance.0),
-                threads: account.threads.map(working),
-            },
-            providers: vec![ShownProvider::of(data.provider.0, &data.provider.1)],
+            providers: data.providers.iter().map(provider).collect(),
             pools: data.pools.iter().map(PoolInShort::of).collect(),
             nodes: members.nodes.iter().map(|signed| ShownPeer::of(signed, members, *node)).collect(),
             alerts: data.alerts.iter().map(ShownAlert::of).collect(),

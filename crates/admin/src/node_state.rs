@@ -1,4 +1,4 @@
-//! The counters of this node, the provider's account, and the release of orders that wait for the account.
+//! The counters of this node, and the account of the first provider.
 
 use crate::AppState;
 use axum::extract::State;
@@ -8,8 +8,6 @@ use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::decimal;
 use quittance_gateway::v1::json;
-use quittance_gateway::v1::order_problems::store_problem;
-use quittance_gateway::v1::problem::Refused;
 use quittance_telemetry::ignored_reason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,13 +15,6 @@ use utoipa::ToSchema;
 
 problems!(OperatorProblems: Unauthorized, Forbidden);
 problems!(StateProblems: Unauthorized, Forbidden);
-problems!(ReleaseProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct Released {
-    /// Number of orders that continue.
-    pub released: usize,
-}
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ShownFault {
@@ -36,7 +27,7 @@ pub struct ShownFault {
 /// Counters of this node since its start.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct NodeState {
-    /// Why submits are paused until the operator releases them; absent: not paused.
+    /// Why submits are paused until an operator resumes them; absent: not paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<ShownFault>,
     /// Callbacks with an invalid signature.
@@ -51,7 +42,7 @@ pub struct NodeState {
     pub streams: usize,
 }
 
-/// The provider's account, as reported a moment ago.
+/// The account of the first provider, as reported a moment ago.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ShownAccount {
     /// Balance in `currency`; `null` if it is not known.
@@ -69,17 +60,6 @@ pub struct ShownAccount {
 pub struct ShownThreads {
     pub total: u64,
     pub working: u64,
-}
-
-/// Release the orders that wait for the provider's account
-#[utoipa::path(
-    post, path = "/v1/admin/release", operation_id = "release", tag = "admin",
-    responses((status = 200, body = Released, description = "Number of orders that continue."), ReleaseProblems),
-    security(("bearer" = []), ("api_key" = [])),
-)]
-pub(crate) async fn release(State(state): State<AppState>, _: Operator) -> Result<Response, Refused> {
-    let released = state.orders.engine().release_for_all().await.map_err(|error| store_problem(&error))?;
-    Ok(json(StatusCode::OK, &Released { released }))
 }
 
 /// Read the counters of this node
@@ -107,9 +87,10 @@ pub(crate) async fn state(State(state): State<AppState>, _: Operator) -> Respons
     json(StatusCode::OK, &state)
 }
 
-/// Read the provider's account
+/// Read the account of the first provider
 ///
-/// The values may be half a minute old. Values that the provider does not report are absent.
+/// `/v1/admin/providers` has those of all. The values may be half a minute old. Values that the provider does not
+/// report are absent.
 #[utoipa::path(
     get, path = "/v1/account", operation_id = "account", tag = "admin",
     responses((status = 200, body = ShownAccount, description = "The values that the provider reports."), OperatorProblems),

@@ -58,7 +58,7 @@ pub struct ShownNode {
     pub store_errors: u64,
     pub unreadable: u64,
     pub panics: u64,
-    /// Whether submits are paused until the operator releases them.
+    /// Whether submits are paused until an operator resumes the provider.
     pub paused: bool,
     /// Whether the store was unavailable to the node a moment ago.
     pub store_was_away: bool,

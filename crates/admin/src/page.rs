@@ -31,7 +31,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str, &str); 26] = files! {
+const FILES: [(&str, &str, &str); 27] = files! {
     "index.html" HTML;
     "app.css" CSS;
     "views.css" CSS;
@@ -54,6 +54,7 @@ const FILES: [(&str, &str, &str); 26] = files! {
     "overview.js" SCRIPT;
     "plot.js" SCRIPT;
     "pools.js" SCRIPT;
+    "providers.js" SCRIPT;
     "search.js" SCRIPT;
     "settings.js" SCRIPT;
     "share.js" SCRIPT;

@@ -86,6 +86,8 @@ impl Recipient {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Paid {
     pub(crate) attempt: u32,
+    /// The account that it went to.
+    pub(crate) account: String,
     /// The provider's id of the task, if it is known.
     pub(crate) task: Option<String>,
     pub(crate) sent: Timestamp,
@@ -114,6 +116,7 @@ pub(crate) fn paid(order: &Order) -> Vec<Paid> {
         let recipient = recipient(order, attempt, state);
         Some(Paid {
             attempt: attempt.number,
+            account: order.account_of(attempt).to_owned(),
             task: order.task_of(attempt).map(str::to_owned),
             sent: attempt.sent,
             why: why(order, attempt.number),
@@ -162,6 +165,7 @@ fn why(order: &Order, number: u32) -> String {
         return "replayed by a person".to_owned();
     }
     let reason = { before }.find_map(|event| match event {
+        TimelineEvent::ReplayedAfterOutage { .. } => Some("replayed after an outage".to_owned()),
         TimelineEvent::Placed { .. } if order.terms.slot.is_some() => {
             Some("to fill a place in a pool".to_owned())
         }
@@ -294,7 +298,7 @@ fn of_a_life_that_is_over(order: &Order, attempt: &Attempt) -> Recipient {
     // A cancelled order's answer is for others, until the order is placed again.
     let wanted = life.iter().rev().find_map(|event| match event {
         TimelineEvent::Cancelled => Some(false),
-        TimelineEvent::Rejoined => Some(true),
+        TimelineEvent::Rejoined | TimelineEvent::Hastened { .. } => Some(true),
         _ => None,
     });
     match handed_over(after) {

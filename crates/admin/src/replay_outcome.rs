@@ -139,7 +139,7 @@ fn is_of(document: &BulkDocument, order: &Order) -> bool {
 fn is_replayed_by(document: &BulkDocument, order: &Order) -> bool {
     let last = order.timeline.entries.iter().rev().find_map(|entry| match entry.event {
         TimelineEvent::Replayed => Some(Some(entry.at)),
-        TimelineEvent::Placed { .. } => Some(None),
+        TimelineEvent::Placed { .. } | TimelineEvent::ReplayedAfterOutage { .. } => Some(None),
         _ => None,
     });
     let is_then =

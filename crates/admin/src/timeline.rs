@@ -21,6 +21,7 @@ use quittance_lifecycle::secrets::harmless_param;
 use quittance_lifecycle::timeline::{NOTE_BYTES_MAX, TIMELINE_BEGINNING, TimelineEntry};
 use quittance_lifecycle::{
     Attempt, DeadCause, Evidence, Fault, OnReplay, Order, Progress, Signal, TimelineEvent, Timestamp,
+    currency_of, provider_of,
 };
 use quittance_ports::StoreError;
 use quittance_ports::moment::rfc3339;
@@ -81,6 +82,8 @@ pub struct TimelineEntryView {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct AttemptView {
     pub number: u32,
+    /// Provider that the attempt went to.
+    pub provider: String,
     #[schema(format = DateTime)]
     pub sent_at: String,
     pub sent_ms: u64,
@@ -145,7 +148,7 @@ pub struct OrderTimeline {
     pub site: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<String>,
-    /// Provider of the order.
+    /// Provider of the last attempt, or the first one by the operator's rule.
     pub provider: String,
     /// Each placement after the end starts a new life.
     pub life: u32,
@@ -179,7 +182,8 @@ impl OrderTimeline {
             Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
             None => text,
         };
-        let (spent, params) = (order.spent(), order.terms.params.iter());
+        let currency = currency_of(order.account()).unwrap_or(engine.currency());
+        let (spent, params) = (order.spent_in(currency), order.terms.params.iter());
         let Found { order: short, tenant, site, page, provider } = Found::of(order, now);
         let OrderInShort { id, key, kind, phase, status, created_at, deadline_at, error, .. } = short;
         Self {
@@ -201,7 +205,7 @@ impl OrderTimeline {
             spent: spent.known().map(decimal),
             spent_micros: spent.known().map(|spent| spent.0),
             unpriced: spent.unpriced,
-            currency: order.terms.currency(engine.currency()).to_owned(),
+            currency: currency.to_owned(),
             params: params.map(|(name, value)| (name.clone(), cut(harmless_param(name, value)))).collect(),
             attempts: order.attempts.iter().map(|attempt| AttemptView::of(order, attempt)).collect(),
             timeline: order.timeline.entries.iter().map(TimelineEntryView::of).collect(),
@@ -236,6 +240,7 @@ impl AttemptView {
     fn of(order: &Order, attempt: &Attempt) -> Self {
         Self {
             number: attempt.number,
+            provider: provider_of(order.account_of(attempt)).to_owned(),
             sent_at: rfc3339(attempt.sent),
             sent_ms: attempt.sent.as_millis(),
             accepted: attempt.accepted,
@@ -292,7 +297,9 @@ const fn named(event: &TimelineEvent) -> (&'static str, Option<u32>) {
     match event {
         TimelineEvent::Placed { .. } => ("placed", None),
         TimelineEvent::Rejoined => ("rejoined", None),
+        TimelineEvent::Hastened { .. } => ("hastened", None),
         TimelineEvent::Deferred { .. } => ("deferred", None),
+        TimelineEvent::Routed { attempt, .. } => ("routed", Some(*attempt)),
         TimelineEvent::Submitted { attempt } => ("submitted", Some(*attempt)),
         TimelineEvent::Accepted { attempt, .. } => ("accepted", Some(*attempt)),
         TimelineEvent::InDoubt { attempt, .. } => ("in_doubt", Some(*attempt)),
@@ -317,6 +324,7 @@ const fn named(event: &TimelineEvent) -> (&'static str, Option<u32>) {
         TimelineEvent::MovedToDeadLetters { .. } => ("moved_to_dead_letters", None),
         TimelineEvent::Cancelled => ("cancelled", None),
         TimelineEvent::Replayed => ("replayed", None),
+        TimelineEvent::ReplayedAfterOutage { .. } => ("replayed_after_outage", None),
         TimelineEvent::Dropped => ("dropped", None),
         TimelineEvent::Reported { attempt, .. } => ("reported", Some(*attempt)),
         TimelineEvent::Noted { .. } => ("noted", None),

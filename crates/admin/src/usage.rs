@@ -14,7 +14,7 @@ use quittance_gateway::v1::decimal;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::order_problems::store_problem;
 use quittance_gateway::v1::problem::Refused;
-use quittance_lifecycle::{Counters, provider_of};
+use quittance_lifecycle::{Counters, Money, provider_of};
 use quittance_ports::moment::date_text;
 use quittance_ports::{Day, UsageRow};
 use quittance_telemetry::money::{in_currency, other_currencies};
@@ -183,6 +183,33 @@ pub struct UsageGroup {
     pub provider: Option<String>,
     #[serde(flatten)]
     pub sums: Sums,
+    /// Figures that compare providers; only in a report that is grouped by provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<ProviderFigures>,
+}
+
+/// Figures that compare one provider with another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProviderFigures {
+    /// Cost / solved; null if nothing was solved, or if a price is not known.
+    #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
+    pub price_per_answer: Option<String>,
+    pub price_per_answer_micros: Option<u64>,
+    /// Solved / paid, in thousandths; null if nothing was paid.
+    pub success_permille: Option<u64>,
+}
+
+impl ProviderFigures {
+    fn of(counters: &Counters) -> Self {
+        let is_priced = counters.spent().unpriced == 0;
+        let cost = counters.spent_known().filter(|_| is_priced);
+        let price = cost.and_then(|cost| cost.0.checked_div(counters.solved));
+        Self {
+            price_per_answer: price.map(|price| decimal(Money(price))),
+            price_per_answer_micros: price,
+            success_permille: counters.solved.saturating_mul(1000).checked_div(counters.paid),
+        }
+    }
 }
 
 impl UsageGroup {
@@ -199,8 +226,11 @@ impl UsageGroup {
         name.as_deref()
     }
 
-    fn of(by: &[By], names: Vec<String>, sums: Sums) -> Self {
-        let mut row = Self { day: None, tenant: None, site: None, kind: None, provider: None, sums };
+    fn of(by: &[By], names: Vec<String>, sums: SumsBuilder) -> Self {
+        let comparison = by.contains(&By::Provider).then(|| ProviderFigures::of(&sums.counters));
+        let sums = sums.build();
+        let mut row =
+            Self { day: None, tenant: None, site: None, kind: None, provider: None, sums, comparison };
         for (by, name) in by.iter().zip(names) {
             let field = match by {
                 By::Day => &mut row.day,
@@ -245,7 +275,7 @@ pub(crate) async fn usage(
     rows.sort_by_key(|(_, sums)| Reverse((sums.counters.cost_micros, sums.counters.asked)));
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
-    let rows = rows.into_iter().map(|(names, sums)| UsageGroup::of(&by, names, sums.build())).collect();
+    let rows = rows.into_iter().map(|(names, sums)| UsageGroup::of(&by, names, sums)).collect();
     let (from, to) = (date_text(from.0), date_text(to.0));
     let report =
         UsageReport { from, to, by, currency, all: all.build(), other_currencies: others, rows, left_out };

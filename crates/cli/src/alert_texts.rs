@@ -5,7 +5,7 @@ use clap::Parser;
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
 use quittance_telemetry::alert::{
-    AlertEngine, DeadLetterReading, Health, Node, Pool, Readings, Rule, Thresholds,
+    AlertEngine, Balance, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings, Rule, Thresholds,
 };
 use std::collections::BTreeMap;
 
@@ -33,6 +33,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         unpriced: 0,
         ..Counters::default()
     };
+    let balance = Balance { provider: "main".into(), currency: "USD".into(), money: Some(Money(1000)) };
     Readings {
         at: Timestamp::from_millis(1_794_800_000_000 + second * 1000),
         store_is_up: false,
@@ -41,10 +42,16 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         here: "here".into(),
         dead: Some(DeadLetterReading { count: 3, oldest: Some(Timestamp::ZERO) }),
         counts: Some(counts),
-        provider: Some(("main".into(), health)),
-        balance: Some(Money(1000)),
+        providers: Some(vec![("main".into(), health)]),
+        balances: vec![balance],
         currency: "USD".into(),
         pools: Some(vec![pool]),
+        endpoints: Some(vec![FailingEndpoint {
+            tenant: "archive".into(),
+            host: "hooks.example.org".into(),
+            is_off: true,
+            why: "HTTP 500".into(),
+        }]),
         nodes: Some(vec![Node { name: "there".into(), is_silent: true, has_spilled: true }]),
     }
 }

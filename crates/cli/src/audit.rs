@@ -6,16 +6,17 @@ mod entry;
 mod ledger;
 mod summary;
 
-use crate::api_client::ApiClient;
 use crate::days::{self, Days};
 use crate::exit::{CliError, Exit};
-use crate::{csv, node, output, usage};
+use crate::{output, usage};
 use clap::Args;
 use compare::Comparison;
 use quittance::{Day, SystemClock};
 use quittance_admin::audit::{Audit, PaidAttempt};
 use quittance_admin::node_state::ShownAccount;
-use quittance_config::{Config, Environment};
+use quittance_config::Config;
+use quittance_daemon::ApiClient;
+use quittance_daemon::configured_node;
 use quittance_ports::Clock;
 use std::path::PathBuf;
 use summary::Summary;
@@ -78,11 +79,7 @@ enum Form {
     Csv,
 }
 
-pub(crate) async fn run(
-    args: AuditArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
+pub(crate) async fn run(args: AuditArgs, config: &Config) -> Result<Exit, CliError> {
     let (from, to) = args.days.from(Day::of(SystemClock.now()));
     let form = match (args.json, args.csv) {
         (true, _) => Form::Json,
@@ -91,10 +88,10 @@ pub(crate) async fn run(
     };
     let theirs = args.ledger.as_deref().map(|path| ledger::read(path, from, to)).transpose()?;
     let mut comparison = theirs.map(Comparison::of);
-    let client = ApiClient::find(config, environment).await?;
+    let client = ApiClient::find(config).await?;
     let mut summary = Summary::default();
     if form == Form::Csv {
-        output::print(&csv::row(entry::COLUMNS))?;
+        output::print(&entry::heading())?;
     }
     let mut after = None;
     loop {
@@ -145,7 +142,7 @@ async fn balance(client: &ApiClient, config: &Config) -> Option<String> {
         return Some(balance);
     }
     let provider = config.providers.first().filter(|_| matches!(client, ApiClient::InProcess(_)))?;
-    let account = node::account(provider).await.ok()?;
+    let account = configured_node::account(provider).await.ok()?;
     account.balance.map(|balance| balance.to_string())
 }
 

@@ -1,14 +1,12 @@
 //! `quittance config`: shows the settings, or checks them. Their meaning is in `quittance_config`.
 
-mod check;
-
-pub(crate) use check::check;
-
 use crate::exit::{CliError, Exit};
 use crate::output;
 use anstyle::Style;
 use clap::{Args, Subcommand};
-use quittance_config::{Config, Line, ORIGIN_COLUMN, Sources, lines, object};
+use quittance_config::{Config, ConfigError, Line, ORIGIN_COLUMN, Sources, lines, object};
+use quittance_daemon::CheckReport;
+use serde_json::json;
 use std::path::PathBuf;
 
 const COMMENT: Style = Style::new().dimmed();
@@ -114,4 +112,34 @@ fn refuse_to_overwrite(config: &Config) -> Result<(), CliError> {
         }
     );
     Err(CliError::new(Exit::Config, what))
+}
+
+/// Reports everything for which `serve` would not start, and changes nothing. `read` is the configuration, with the
+/// errors in its names and values.
+pub(crate) async fn check(
+    as_json: bool,
+    read: Result<(Config, Vec<ConfigError>), ConfigError>,
+) -> Result<Exit, CliError> {
+    let report = Box::pin(CheckReport::of(read)).await;
+    let CheckReport { file, wrong, notes } = &report;
+    if !as_json {
+        let lines = wrong.iter().map(|what| format!("wrong: {}\n", output::harmless(what)));
+        output::tell(&lines.collect::<String>());
+    }
+    let object = json!({ "file": file, "valid": wrong.is_empty(), "errors": wrong, "notes": notes });
+    output::show(as_json, &object, || as_text(&report))?;
+    Ok(if wrong.is_empty() { Exit::Done } else { Exit::Config })
+}
+
+fn as_text(CheckReport { file, wrong, notes }: &CheckReport) -> String {
+    // A file that is no TOML is named in its error.
+    let unnamed =
+        if wrong.is_empty() { "the configuration (no file was found)" } else { "the configuration" };
+    let file = file.as_deref().unwrap_or(unnamed);
+    let result = match wrong.is_empty() {
+        true => "is valid",
+        false => "is not valid: `quittance serve` would not start with it",
+    };
+    let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+    format!("{file} {result}\n{notes}")
 }

@@ -4,19 +4,20 @@ mod await_replays;
 mod bulk;
 mod by_key;
 mod cost;
+mod endpoints;
 mod filter;
 mod render;
 mod transfer;
 
-use crate::api_client::ApiClient;
-use crate::exit::{CliError, Exit};
+use crate::exit::{self, CliError, Exit};
 use crate::interruption::Interruption;
 use crate::output;
 use bulk::Many;
 use clap::{Args, Subcommand};
 use filter::FilterArgs;
 use quittance::document::BulkAction;
-use quittance_config::{Config, Environment};
+use quittance_config::Config;
+use quittance_daemon::ApiClient;
 use std::path::PathBuf;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -32,6 +33,8 @@ Examples:
   quittance dead replay --resume     resume after an interruption
   quittance dead stop                stop a bulk action; what is done stays done
   quittance dead export --out dead.jsonl && quittance dead import dead.jsonl
+  quittance dead endpoints           list the hosts that webhooks cannot reach
+  quittance dead endpoints --on hooks.example.org --tenant archive
   quittance dead list --json | jq -r '.[].key'
 
 The first 6 or more digits of a key are enough, if they match only one dead
@@ -118,6 +121,18 @@ enum DeadCommand {
         #[arg(long)]
         json: bool,
     },
+    /// List the hosts that webhooks cannot reach, or switch one on again
+    Endpoints {
+        /// Host to switch on, after it was switched off
+        #[arg(long, value_name = "HOST", requires = "tenant")]
+        on: Option<String>,
+        /// Tenant whose webhooks call the host
+        #[arg(long, value_name = "NAME", requires = "on")]
+        tenant: Option<String>,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Add a note to a dead letter
     Note {
         /// Key, its first 6 or more digits, or the id that the caller got
@@ -155,12 +170,8 @@ struct ManyArgs {
     json: bool,
 }
 
-pub(crate) async fn run(
-    args: DeadArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
-    let find = || ApiClient::find(config, environment);
+pub(crate) async fn run(args: DeadArgs, config: &Config) -> Result<Exit, CliError> {
+    let find = || ApiClient::find(config);
     match args.command {
         DeadCommand::List { filter, limit, json } => {
             tell_unknown_names(&filter, config);
@@ -173,21 +184,25 @@ pub(crate) async fn run(
         }
         DeadCommand::Import { file, json } => {
             let file = transfer::ExportedFile::open(&file)?;
-            transfer::import(&ApiClient::find_or_make(config, environment).await?, file, json).await
+            transfer::import(&ApiClient::find_or_make(config).await?, file, json).await
         }
         DeadCommand::Stop { number, json } => bulk::stop(&find().await?, number, json).await,
+        DeadCommand::Endpoints { on: Some(host), tenant, json } => {
+            endpoints::switch_on(&find().await?, &host, &tenant.unwrap_or_default(), json).await
+        }
+        DeadCommand::Endpoints { json, .. } => endpoints::list(&find().await?, json).await,
         DeadCommand::Note { key, text } => by_key::note(&find().await?, &key, &text).await,
         DeadCommand::Replay(args) if !args.keys.is_empty() => {
-            let client = ApiClient::at_work(config, environment).await?;
+            let client = ApiClient::at_work(config).await?;
             let replayed = by_key::replay(&client, &args.keys, args.json).await;
-            client.close().await;
+            exit::close(&client).await;
             replayed
         }
         DeadCommand::Drop(args) if !args.keys.is_empty() => {
             by_key::drop_dead_letters(&find().await?, &args.keys, args.json).await
         }
-        DeadCommand::Replay(args) => Box::pin(many(BulkAction::Replay, args, config, environment)).await,
-        DeadCommand::Drop(args) => Box::pin(many(BulkAction::Drop, args, config, environment)).await,
+        DeadCommand::Replay(args) => Box::pin(many(BulkAction::Replay, args, config)).await,
+        DeadCommand::Drop(args) => Box::pin(many(BulkAction::Drop, args, config)).await,
     }
 }
 
@@ -197,27 +212,22 @@ fn tell_unknown_names(filter: &FilterArgs, config: &Config) {
     }
 }
 
-async fn many(
-    action: BulkAction,
-    args: ManyArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
+async fn many(action: BulkAction, args: ManyArgs, config: &Config) -> Result<Exit, CliError> {
     tell_unknown_names(&args.filter, config);
     let many = Many { action, filter: args.filter.filter()?, rate: args.rate, as_json: args.json };
     if !args.resume {
-        let client = ApiClient::find(config, environment).await?;
+        let client = ApiClient::find(config).await?;
         if !many.may_begin(&client, args.dry_run, args.yes).await? {
             return Ok(Exit::Done);
         }
     }
-    let client = ApiClient::at_work(config, environment).await?;
+    let client = ApiClient::at_work(config).await?;
     let done = match client {
         // Signals keep their default effect, so Ctrl-C ends this process.
         ApiClient::InProcess(_) => many.carry_out(&client, args.resume).await,
         ApiClient::Daemon(_) => Box::pin(or_interrupted(many.carry_out(&client, args.resume))).await,
     };
-    client.close().await;
+    exit::close(&client).await;
     done
 }
 

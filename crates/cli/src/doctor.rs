@@ -1,22 +1,21 @@
 //! `quittance doctor`: checks what the configuration alone does not show. It checks the store and the clocks of its
-//! nodes, the provider and its key, callbacks, and the daemon's addresses. Each finding says what to do.
+//! nodes, each provider and its key, callbacks, and the daemon's addresses. Each finding says what to do.
 
-mod callback_reach;
 mod listeners;
 mod nodes;
 mod store;
 
-pub(crate) use callback_reach::is_daemon_at;
-
-use crate::api_client::ApiClient;
-use crate::exit::{CliError, Exit};
+use crate::exit::{self, CliError, Exit};
 use crate::output::harmless;
-use crate::{node, output, pool, terminal};
+use crate::{output, pool, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::Account;
-use quittance_admin::pools::ShownPool;
-use quittance_config::{Config, Environment, decimal};
+use quittance_admin::store_status::CheckupState as State;
+use quittance_config::{Config, decimal};
+use quittance_daemon::ApiClient;
+use quittance_daemon::reach::{PublicAddress, arrives};
+use quittance_daemon::{SetupFault, configured_node};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -49,14 +48,6 @@ pub(crate) struct DoctorArgs {
 const NO_PRICES: &str =
     "what an answer costs is not known unless the provider says it, and callbacks never do; set `prices`";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Good,
-    Note,
-    Bad,
-}
-
 #[derive(Serialize)]
 struct Finding {
     about: &'static str,
@@ -64,31 +55,43 @@ struct Finding {
     what: String,
 }
 
-impl Finding {
-    fn new(about: &'static str, state: State, what: impl Into<String>) -> Self {
-        Self { about, state, what: what.into() }
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, about: &'static str, state: State, what: impl Into<String>) {
+        self.0.push(Finding { about, state, what: what.into() });
+    }
+
+    fn good(&mut self, about: &'static str, what: impl Into<String>) {
+        self.add(about, State::Good, what);
+    }
+
+    fn note(&mut self, about: &'static str, what: impl Into<String>) {
+        self.add(about, State::Note, what);
+    }
+
+    fn bad(&mut self, about: &'static str, what: impl Into<String>) {
+        self.add(about, State::Bad, what);
     }
 }
 
-pub(crate) async fn run(
-    args: DoctorArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
-    let mut findings = vec![Finding::new("config", State::Good, "it is valid")];
-    findings.extend(targets(config));
-    findings.extend(store::store(config, environment).await);
-    findings.extend(provider(config).await);
-    findings.extend(prices(config));
-    findings.extend(pools(config, environment).await);
-    findings.extend(callback_reach::callbacks(config, args.yes).await);
-    findings.extend(listeners::certificate(config));
-    findings.extend(listeners::permissions(config));
-    findings.extend(listeners::tenants(config));
-    findings.extend(alerts(config));
-    findings.extend(listeners::descriptors(config));
-    let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
-    output::show(args.json, &findings, || as_text(&findings))?;
+pub(crate) async fn run(args: DoctorArgs, config: &Config) -> Result<Exit, CliError> {
+    let mut findings = Findings::default();
+    findings.good("config", "it is valid");
+    targets(&mut findings, config);
+    store::store(&mut findings, config).await;
+    providers(&mut findings, config).await;
+    prices(&mut findings, config);
+    pools(&mut findings, config).await;
+    callbacks(&mut findings, config, args.yes).await;
+    listeners::certificate(&mut findings, config);
+    listeners::permissions(&mut findings, config);
+    listeners::tenants(&mut findings, config);
+    alerts(&mut findings, config);
+    listeners::descriptors(&mut findings, config);
+    let is_bad = findings.0.iter().any(|finding| finding.state == State::Bad);
+    output::show(args.json, &findings.0, || as_text(&findings.0))?;
     Ok(if is_bad { Exit::Bad } else { Exit::Done })
 }
 
@@ -109,68 +112,101 @@ fn as_text(findings: &[Finding]) -> String {
     text
 }
 
-fn targets(config: &Config) -> Option<Finding> {
+fn targets(findings: &mut Findings, config: &Config) {
     if config.targets.allow.iter().any(|pattern| pattern.to_string() == "*") {
         let what = "targets.allow has `*`: every site may be automated; list the hosts that you may automate";
-        return Some(Finding::new("targets", State::Note, what));
-    }
-    config.targets.allow.is_empty().then(|| {
+        findings.note("targets", what);
+    } else if config.targets.allow.is_empty() {
         let what =
             "no page host is allowed yet, apart from example.com and .test: list yours in targets.allow";
-        Finding::new("targets", State::Note, what)
-    })
+        findings.note("targets", what);
+    }
 }
 
 /// Where prices come from, and which pools have a budget that lets them buy nothing.
-fn prices(config: &Config) -> Vec<Finding> {
-    let stopped = config.budgets_that_buy_nothing().into_iter();
-    let source = match config.price_table().is_empty() {
-        true => Finding::new("prices", State::Note, format!("{}: {NO_PRICES}", config.price_source())),
-        false => Finding::new("prices", State::Good, config.price_source()),
-    };
-    [source].into_iter().chain(stopped.map(|what| Finding::new("prices", State::Bad, what))).collect()
+fn prices(findings: &mut Findings, config: &Config) {
+    for source in config.price_sources() {
+        match source.is_empty {
+            true => findings.note("prices", format!("{}: {NO_PRICES}", source.words)),
+            false => findings.good("prices", source.words),
+        }
+    }
+    config.budgets_that_buy_nothing().into_iter().for_each(|what| findings.bad("prices", what));
 }
 
 /// Pools that buy nothing because a price or their spending is not known, if the store or its daemon can be read.
 /// What `prices` has found in the configuration is not repeated.
-async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
-    let Ok(client) = ApiClient::find(config, environment).await else { return Vec::new() };
+async fn pools(findings: &mut Findings, config: &Config) {
+    let Ok(client) = ApiClient::find(config).await else { return };
     let pools = pool::list(&client).await.unwrap_or_default();
-    client.close().await;
+    exit::close(&client).await;
     let known = config.budgets_that_buy_nothing();
-    let stopped = |pool: ShownPool| {
-        let what = format!("pool `{}`: {}", pool.name, pool.stopped?);
-        (!known.contains(&what)).then(|| Finding::new("prices", State::Bad, what))
-    };
-    pools.into_iter().filter_map(stopped).collect()
+    let stopped =
+        pools.into_iter().filter_map(|pool| Some(format!("pool `{}`: {}", pool.name, pool.stopped?)));
+    stopped.filter(|what| !known.contains(what)).for_each(|what| findings.bad("prices", what));
 }
 
 /// Whether alerts can be delivered.
-fn alerts(config: &Config) -> Vec<Finding> {
+fn alerts(findings: &mut Findings, config: &Config) {
     let problems = config.alerts.problems();
     if problems.is_empty() && config.alerts.has_receiver() {
-        return vec![Finding::new("alerts", State::Good, "alerts can be delivered")];
+        findings.good("alerts", "alerts can be delivered");
     }
-    problems.into_iter().map(|what| Finding::new("alerts", State::Bad, what)).collect()
+    problems.into_iter().for_each(|what| findings.bad("alerts", what));
 }
 
-async fn provider(config: &Config) -> Vec<Finding> {
-    let Some(first) = config.providers.first() else {
-        return vec![Finding::new(
-            "provider",
-            State::Bad,
-            "there is none: run `quittance init`, or add a [[provider]] to the configuration",
-        )];
+async fn providers(findings: &mut Findings, config: &Config) {
+    let about = "provider";
+    if config.providers.is_empty() {
+        let what = "there is none: run `quittance init`, or add a [[provider]] to the configuration";
+        return findings.bad(about, what);
+    }
+    for provider in &config.providers {
+        match configured_node::account(provider).await {
+            Ok(account) => {
+                let there = what_is_there(&account, &provider.currency);
+                findings.good(about, format!("{} answers and accepts the key{there}", provider.name));
+            }
+            Err(error) if error.fault == SetupFault::Config => findings.bad(about, error.what),
+            Err(error) => findings.bad(about, format!("{}: {error}", provider.name)),
+        }
+    }
+}
+
+/// Whether a provider's call would reach us.
+async fn callbacks(findings: &mut Findings, config: &Config, may_call_out: bool) {
+    let about = "callbacks";
+    let Some(public_url) = &config.public_url else {
+        return findings.note(about, config.lost_reply_risk().unwrap_or_default());
     };
-    vec![match node::account(first).await {
-        Ok(account) => Finding::new(
-            "provider",
-            State::Good,
-            format!("{} answers and accepts the key{}", first.name, what_is_there(&account, &first.currency)),
-        ),
-        Err(error) if error.exit == Exit::Config => Finding::new("provider", State::Bad, error.what),
-        Err(error) => Finding::new("provider", State::Bad, format!("{}: {error}", first.name)),
-    }]
+    let Some(address) = PublicAddress::parse(public_url) else {
+        return findings.bad(about, format!("{public_url} is no address that can be called"));
+    };
+    let remedy = "check public_url and what stands in front of us";
+    let near = match address.is_near().await {
+        Ok(near) => near,
+        Err(why) => {
+            return findings.bad(about, format!("{public_url} cannot be reached: {why}; {remedy}"));
+        }
+    };
+    if !address.is_https() && !near {
+        let what =
+            "public_url is http: answers can be read on the way; put https in front of us, or set `tls`";
+        findings.note(about, what);
+    }
+    if !near && !may_call_out {
+        let what = format!(
+            "whether {public_url} leads here was not tried, because it is another machine: `quittance doctor --yes` calls it"
+        );
+        return findings.note(about, what);
+    }
+    match arrives(config, public_url).await {
+        Ok(to) => findings.good(about, format!("{public_url} leads to {to}")),
+        Err(why) => {
+            let listen = config.listen;
+            findings.bad(about, format!("{public_url} does not lead to {listen}: {why}; {remedy}"));
+        }
+    }
 }
 
 fn what_is_there(account: &Account, currency: &str) -> String {

@@ -2,19 +2,17 @@
 //! fault leads to, how often it is retried, and what it means for other orders. It also shows the class of each code
 //! of the provider, and the codes of this gateway.
 
-mod code_table;
-
 use crate::exit::{CliError, Exit};
-use crate::output;
+use crate::{output, provider};
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use code_table::{Codes, ErrorRow, dialects};
-use quittance_config::{Config, duration};
+use quittance_config::{Config, ProviderConfig, duration};
 use quittance_gateway::v1::native_code;
 use quittance_gateway::{OWN_CODES, OwnCode, own_code};
 use quittance_lifecycle::{FaultClass, FaultRule, Reaction, Remedy, Signal};
 use quittance_protocol::classic::code::{CodePlace, PENDING, is_pending};
+use quittance_protocol::{Dialect, ServiceCode, ServiceCodes};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
@@ -27,9 +25,12 @@ pub(crate) struct ErrorsArgs {
     /// Explain only this code, and what to do
     #[arg(value_name = "CODE")]
     code: Option<String>,
-    /// Show the codes of this dialect [default: the configured provider's]
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(dialects()))]
+    /// Show the codes of this dialect [default: the first provider's]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name)))]
     dialect: Option<String>,
+    /// Show the codes of this provider of the configuration [default: the first one]
+    #[arg(long, value_name = "NAME", conflicts_with = "dialect")]
+    provider: Option<String>,
     /// Print one JSON object instead
     #[arg(long)]
     json: bool,
@@ -47,18 +48,35 @@ the gateway. Both meanings are shown, the gateway's first. [retry.limits] sets
 the limits, and [provider.faults] corrects the class of a code. The table has
 both applied.
 
-Exit codes: 0 shown, 3 not written, 4 configuration.";
+Exit codes: 0 shown, 1 no such provider, 3 not written, 4 configuration.";
 
 pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> Result<Exit, CliError> {
-    let codes = Codes::of(args.dialect.as_deref(), config);
+    if let Some(name) = args.provider.as_deref()
+        && !config.providers.iter().any(|known| known.name == name)
+    {
+        let known: Vec<String> = config.providers.iter().map(|provider| provider.name.clone()).collect();
+        return Err(CliError::new(Exit::Bad, provider::unknown(name, &known)));
+    }
+    let dialect = args.dialect.as_deref().and_then(|name| name.parse().ok());
+    let codes = codes_of(args.provider.as_deref(), dialect, config);
     let Some(code) = args.code.as_deref().map(|code| spelling(code.trim(), &codes)) else {
         return output::show(args.json, &object(&codes, config), || whole_table(&codes, config));
     };
     output::show(args.json, &code_object(&found(&code, &codes), config), || page(&code, &codes, config))
 }
 
+/// The codes of this dialect, or else of the configured provider, with the operator's corrections.
+fn codes_of(provider: Option<&str>, dialect: Option<Dialect>, config: &Config) -> ServiceCodes {
+    let is_it = |known: &&ProviderConfig| provider.is_none_or(|name| known.name == name);
+    let configured = config.providers.iter().find(is_it);
+    match configured.filter(|provider| dialect.is_none_or(|dialect| provider.dialect() == dialect)) {
+        Some(provider) => provider.codes(),
+        None => ServiceCodes::of(dialect.unwrap_or(Dialect::CaptchaAi).protocol()),
+    }
+}
+
 /// A code in the spelling of the tables, whatever its case; unchanged if no table has it.
-fn spelling(typed: &str, codes: &Codes) -> String {
+fn spelling(typed: &str, codes: &ServiceCodes) -> String {
     let is_known = |code: &str| {
         codes.row(code).is_some()
             || own_code(code).is_some()
@@ -70,7 +88,7 @@ fn spelling(typed: &str, codes: &Codes) -> String {
 }
 
 /// The known code nearest to an unknown one. The common beginning of all codes does not count.
-fn meant(typed: &str, codes: &Codes) -> Option<String> {
+fn meant(typed: &str, codes: &ServiceCodes) -> Option<String> {
     let rest = |code: &str| code.strip_prefix("ERROR_").unwrap_or(code).to_owned();
     let rows = codes.rows().into_iter().map(|row| row.code);
     let known: Vec<String> = rows.chain(OWN_CODES.iter().map(|own| own.code.to_owned())).collect();
@@ -79,26 +97,28 @@ fn meant(typed: &str, codes: &Codes) -> Option<String> {
     known.into_iter().find(|code| rest(code) == nearest)
 }
 
-const fn remedy(rule: FaultRule) -> &'static str {
+/// What happens to the order: a name for programs, and words.
+const fn remedy(rule: FaultRule) -> (&'static str, &'static str) {
     match rule.remedy {
-        Remedy::BackOff => "tried again with backoff",
-        Remedy::AtOnce => "submitted again at once",
-        Remedy::Hold => "held until an operator fixes the account",
-        Remedy::Tell => "reported to the caller; never tried again",
+        Remedy::BackOff => ("back_off", "tried again with backoff"),
+        Remedy::AtOnce => ("at_once", "submitted again at once"),
+        Remedy::Hold => ("hold", "held until an operator fixes the account"),
+        Remedy::Tell => ("tell", "reported to the caller; never tried again"),
+        Remedy::Elsewhere => ("elsewhere", "goes to another provider, if there is one"),
     }
 }
 
-/// What a fault means for other orders of the provider. For an unlisted code, this applies only after orders of
-/// different methods got it.
-const fn reaction(of: Signal, rule: FaultRule) -> &'static str {
+/// What a fault means for other orders of the provider: a name for programs, and words. For an unlisted code, this
+/// applies only after orders of different methods got it.
+const fn reaction(of: Signal, rule: FaultRule) -> (&'static str, &'static str) {
     match rule.provider {
         Reaction::Slow if matches!(of, Signal::Fault(FaultClass::UnlistedCode)) => {
-            "nothing, until orders of other kinds get it: then every submit slows down"
+            ("slow", "nothing, until orders of other kinds get it: then every submit slows down")
         }
-        Reaction::Nothing => "nothing",
-        Reaction::Slow => "submits slow down: those of the tenant; all, if another tenant gets it",
-        Reaction::Trip => "if it lasts, the circuit breaker lets one try at a time",
-        Reaction::Pause => "no submit until an operator resumes",
+        Reaction::Nothing => ("nothing", "nothing"),
+        Reaction::Slow => ("slow", "submits slow down: those of the tenant; all, if another tenant gets it"),
+        Reaction::Trip => ("trip", "if it lasts, the circuit breaker lets one try at a time"),
+        Reaction::Pause => ("pause", "no submit until an operator resumes"),
     }
 }
 
@@ -115,11 +135,12 @@ const fn signal(signal: Signal) -> &'static str {
         FaultClass::NoFunds => "no money, or the plan has ended",
         FaultClass::AccountBlocked => "the key or our address is not accepted",
         FaultClass::Caller => "the provider rejects the order as wrong",
+        FaultClass::NotSold => "the provider does not sell this kind",
         FaultClass::UnlistedCode => "a code that is in no table; logged once with the raw reply",
     }
 }
 
-fn whole_table(codes: &Codes, config: &Config) -> String {
+fn whole_table(codes: &ServiceCodes, config: &Config) -> String {
     let mut text = String::new();
     // A class of which a setting has changed a code has a star after it.
     let width = Signal::ALL.iter().map(|class| class.name().len()).max().unwrap_or_default() + 2;
@@ -135,12 +156,12 @@ fn whole_table(codes: &Codes, config: &Config) -> String {
             text,
             "{:<width$}{limit:>8}  {:<44}{}",
             class.name(),
-            remedy(rule),
-            reaction(class, rule)
+            remedy(rule).1,
+            reaction(class, rule).1
         );
         _ = writeln!(text, "{:indent$}{NOTE}{}{NOTE:#}", "", signal(class), indent = width + 10);
     }
-    let dialect = codes.name();
+    let dialect = codes.dialect();
     _ = writeln!(text, "\n{HEADING}{:<38}{:<width$}meaning at {dialect}{HEADING:#}", "code", "class");
     _ = writeln!(
         text,
@@ -164,26 +185,26 @@ fn whole_table(codes: &Codes, config: &Config) -> String {
     text
 }
 
-fn spelled(row: &ErrorRow) -> String {
+fn spelled(row: &ServiceCode) -> String {
     format!("{}{}", row.code, if row.is_prefix { "..." } else { "" })
 }
 
 /// A code of the table, or an unlisted one.
 enum Found<'a> {
     Pending(&'a str),
-    ErrorRow(ErrorRow),
+    Row(ServiceCode),
     Unseen(&'a str),
 }
 
-fn found<'a>(code: &'a str, codes: &Codes) -> Found<'a> {
+fn found<'a>(code: &'a str, codes: &ServiceCodes) -> Found<'a> {
     match codes.row(code) {
         _ if is_pending(code) => Found::Pending(code),
-        Some(row) => Found::ErrorRow(row),
+        Some(row) => Found::Row(row),
         None => Found::Unseen(code),
     }
 }
 
-fn page(code: &str, codes: &Codes, config: &Config) -> String {
+fn page(code: &str, codes: &ServiceCodes, config: &Config) -> String {
     let mut text = format!("{HEADING}{}{HEADING:#}\n", code.escape_debug());
     if let Some((status, title, hint)) = native_code(code) {
         _ = writeln!(text, "from Quittance itself, on /v1 with HTTP status {status}");
@@ -196,14 +217,14 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
         line(&mut text, "meaning", meaning);
         line(&mut text, "advice", advice);
     }
-    _ = writeln!(text, "from the provider, at {}", codes.name());
+    _ = writeln!(text, "from the provider, at {}", codes.dialect());
     let class = match found(code, codes) {
         Found::Pending(_) => {
             line(&mut text, "meaning", "the task is there and not solved yet");
             line(&mut text, "then", "it is polled again, until the order's deadline");
             None
         }
-        Found::ErrorRow(row) => {
+        Found::Row(row) => {
             explain(&mut text, &row);
             Some(row.class)
         }
@@ -211,7 +232,9 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             line(&mut text, "class", FaultClass::UnlistedCode.name());
             line(&mut text, "meaning", "this code is in no table of this dialect");
             let advice = "say what it means in the config file: [provider.faults]";
-            let others = code_table::dialects_with(code, codes, config);
+            let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != codes.dialect());
+            let others = others.filter(|dialect| codes_of(None, Some(*dialect), config).has(code));
+            let others: Vec<&str> = others.map(Dialect::name).collect();
             let meant = meant(code, codes).filter(|meant| meant != code);
             let advice = match (others.as_slice(), meant) {
                 ([other, ..], _) => format!(
@@ -228,12 +251,12 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
     if let Some(class) = class {
         let rule = config.policy.faults.rule(class);
         let order = match rule.limit {
-            Some(0) => remedy(rule).to_owned(),
-            Some(limit) => format!("{}, at most {limit} times", remedy(rule)),
-            None => format!("{}, until its deadline", remedy(rule)),
+            Some(0) => remedy(rule).1.to_owned(),
+            Some(limit) => format!("{}, at most {limit} times", remedy(rule).1),
+            None => format!("{}, until its deadline", remedy(rule).1),
         };
         line(&mut text, "order", &order);
-        line(&mut text, "others", reaction(Signal::Fault(class), rule));
+        line(&mut text, "others", reaction(Signal::Fault(class), rule).1);
     }
     text
 }
@@ -242,7 +265,7 @@ fn line(text: &mut String, name: &str, value: &str) {
     _ = writeln!(text, "  {name:<10}{value}");
 }
 
-fn explain(text: &mut String, row: &ErrorRow) {
+fn explain(text: &mut String, row: &ServiceCode) {
     line(text, "class", row.class.name());
     line(text, "meaning", &row.meaning);
     if let Some(place) = row.place {
@@ -266,18 +289,7 @@ fn explain(text: &mut String, row: &ErrorRow) {
 
 fn class_object(class: Signal, config: &Config) -> Json {
     let rule = config.policy.faults.rule(class);
-    let remedy = match rule.remedy {
-        Remedy::BackOff => "back_off",
-        Remedy::AtOnce => "at_once",
-        Remedy::Hold => "hold",
-        Remedy::Tell => "tell",
-    };
-    let others = match rule.provider {
-        Reaction::Nothing => "nothing",
-        Reaction::Slow => "slow",
-        Reaction::Trip => "trip",
-        Reaction::Pause => "pause",
-    };
+    let (remedy, others) = (remedy(rule).0, reaction(class, rule).0);
     json!({ "class": class.name(), "remedy": remedy, "limit": rule.limit, "others": others, "signal": signal(class) })
 }
 
@@ -297,7 +309,7 @@ fn code_object(found: &Found<'_>, config: &Config) -> Json {
         Found::Pending(code) => (*code, None, None),
         Found::Unseen(code) if native_code(code).is_some() => (*code, None, None),
         Found::Unseen(code) => (*code, None, Some(FaultClass::UnlistedCode)),
-        Found::ErrorRow(row) => (&*row.code, Some(row), Some(row.class)),
+        Found::Row(row) => (&*row.code, Some(row), Some(row.class)),
     };
     let is_pending = matches!(found, Found::Pending(_));
     let place = row.and_then(|row| row.place).map(|place| match place {
@@ -320,13 +332,12 @@ fn code_object(found: &Found<'_>, config: &Config) -> Json {
     })
 }
 
-fn object(codes: &Codes, config: &Config) -> Json {
+fn object(codes: &ServiceCodes, config: &Config) -> Json {
     let classes: Vec<Json> = Signal::ALL.map(|class| class_object(class, config)).into();
-    let rows: Vec<Json> =
-        codes.rows().into_iter().map(|row| code_object(&Found::ErrorRow(row), config)).collect();
+    let rows: Vec<Json> = codes.rows().into_iter().map(|row| code_object(&Found::Row(row), config)).collect();
     let own: Vec<Json> = OWN_CODES
         .iter()
         .map(|own| json!({ "code": own.code, "meaning": own.meaning, "advice": own.advice }))
         .collect();
-    json!({ "dialect": codes.name(), "pending": PENDING, "classes": classes, "codes": rows, "quittance": own })
+    json!({ "dialect": codes.dialect().name(), "pending": PENDING, "classes": classes, "codes": rows, "quittance": own })
 }

@@ -1,8 +1,16 @@
 //! How a command ends: an exit code for scripts, a sentence for people, and sometimes a hint. The documentation
 //! promises the codes, and they never change their meaning.
 
+use crate::output;
+use quittance::Quittance;
+use quittance_daemon::configured_node::STOP_WAIT;
+use quittance_daemon::{ApiClient, ApiError, SetupError, SetupFault, with_causes};
 use std::fmt;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// After this time, a command says why it does not end.
+const STOP_NOTE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -42,16 +50,36 @@ impl CliError {
 
     /// The error with all its causes, in one line.
     pub(crate) fn of(exit: Exit, error: &dyn std::error::Error) -> Self {
-        let mut what = error.to_string();
-        let mut beneath = error.source();
-        while let Some(cause) = beneath {
-            let more = cause.to_string();
-            if !what.contains(&more) {
-                what = format!("{what} ({more})");
+        Self { exit, what: with_causes(error) }
+    }
+}
+
+impl From<SetupError> for CliError {
+    fn from(error: SetupError) -> Self {
+        let exit = match error.fault {
+            SetupFault::Config => Exit::Config,
+            SetupFault::Store => Exit::Store,
+            SetupFault::Provider => Exit::Provider,
+            SetupFault::Machine => Exit::Bad,
+        };
+        Self::new(exit, error.what)
+    }
+}
+
+impl From<ApiError> for CliError {
+    fn from(error: ApiError) -> Self {
+        match error {
+            ApiError::Setup(error) => error.into(),
+            ApiError::Problem(problem) => {
+                let exit = match (&*problem.code, problem.status) {
+                    ("unauthorized" | "forbidden", _) => Exit::Config,
+                    (_, 403 | 404 | 409) => Exit::Bad,
+                    (_, 400 | 413 | 415 | 422) => Exit::Usage,
+                    _ => Exit::Store,
+                };
+                Self::new(exit, problem.detail)
             }
-            beneath = cause.source();
         }
-        Self { exit, what }
     }
 }
 
@@ -70,5 +98,21 @@ impl<T, E: std::error::Error> OrExit<T> for Result<T, E> {
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
+    }
+}
+
+/// Finishes the work in progress, within limits.
+pub(crate) async fn stop(node: &Quittance) {
+    let mut stopping = std::pin::pin!(node.stop());
+    if tokio::time::timeout(STOP_NOTE, &mut stopping).await.is_err() {
+        output::tell("finishing the work in progress; Ctrl-C is safe\n");
+        _ = tokio::time::timeout(STOP_WAIT, stopping).await;
+    }
+}
+
+/// Finishes the work in progress of this process's node, if the client has one.
+pub(crate) async fn close(client: &ApiClient) {
+    if let ApiClient::InProcess(local) = client {
+        stop(&local.node).await;
     }
 }

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use quittance::lifecycle::time::millis;
 use quittance::lifecycle::{FailCause, Refusal};
 use quittance::{NoAnswer, PlaceError, SolveError, Solved, StoreError};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The stable name of a reason, and its exit code.
 pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
@@ -16,6 +16,8 @@ pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
         SolveError::Place(PlaceError::Refused(Refusal::OtherParameters)) => ("other_parameters", Exit::Usage),
         SolveError::Place(PlaceError::Refused(Refusal::HeldBack { .. })) => ("held_back", Exit::Bad),
         SolveError::Place(PlaceError::Refused(Refusal::Expired)) => ("key_expired", Exit::Bad),
+        SolveError::Place(PlaceError::Refused(Refusal::TooShort { .. })) => ("too_late", Exit::Bad),
+        SolveError::Place(PlaceError::Refused(Refusal::QueueTooLong { .. })) => ("queue_too_long", Exit::Bad),
         SolveError::Place(PlaceError::Refused(Refusal::NeedsAPerson)) => ("needs_a_person", Exit::Bad),
         SolveError::Place(PlaceError::Store(StoreError::Corrupt { .. })) => ("needs_a_person", Exit::Store),
         SolveError::Place(PlaceError::Store(_)) => ("store", Exit::Store),
@@ -36,18 +38,18 @@ pub(crate) fn answer_json(solved: &Solved) -> Value {
     document.unwrap_or_else(|| json!(payload.text))
 }
 
-pub(crate) fn solved_json(solved: &Solved, currency: &str) -> Map<String, Value> {
+pub(crate) fn solved_json(solved: &Solved, currency: &str) -> Value {
     let answer = &solved.answer;
-    let mut fields = Map::new();
-    fields.insert("order".into(), json!(solved.order.to_string()));
-    fields.insert("origin".into(), json!(solved.origin.name()));
-    fields.insert("answer".into(), answer_json(solved));
-    fields.insert("extras".into(), json!(answer.payload.extras));
-    fields.insert("expires_ms".into(), json!(answer.expires.map(|at| at.as_millis())));
-    fields.insert("expires_in_ms".into(), json!(solved.remaining_life.map(millis)));
-    // `null`: the price is not known.
-    fields.insert("cost_micros".into(), json!(answer.cost.map(|cost| cost.0)));
-    fields.insert("currency".into(), json!(currency));
-    fields.insert("attempt".into(), json!(answer.attempt));
-    fields
+    json!({
+        "order": solved.order.to_string(),
+        "origin": solved.origin.name(),
+        "answer": answer_json(solved),
+        "extras": answer.payload.extras,
+        "expires_ms": answer.expires.map(|at| at.as_millis()),
+        "expires_in_ms": solved.remaining_life.map(millis),
+        // `null`: the price is not known.
+        "cost_micros": answer.cost.map(|cost| cost.0),
+        "currency": currency,
+        "attempt": answer.attempt,
+    })
 }

@@ -69,16 +69,6 @@ pub(crate) enum ReuseChoice {
     ByKind,
 }
 
-impl ReuseChoice {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Exclusive => "exclusive",
-            Self::ByKind => "by_kind",
-        }
-    }
-}
-
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct InitArgs {
     /// Service to buy answers from
@@ -136,7 +126,7 @@ pub(crate) async fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, Cli
     // The file and `--set` are valid: this is about a variable of this shell.
     let written = Config::load(&sources, &environment, Path::new("")).or_exit(Exit::Bad)?;
     let exit = tokio::select! {
-        exit = doctor::run(DoctorArgs::default(), &written, &environment) => exit?,
+        exit = doctor::run(DoctorArgs::default(), &written) => exit?,
         exit = interruption.next() => {
             output::tell("\nthe file is written; `quittance doctor` checks it\n");
             return Ok(exit);
@@ -241,36 +231,46 @@ fn check(written: &Path, path: &Path, overrides: &[String]) -> Result<(), CliErr
 
 impl Answers {
     fn render(&self) -> String {
-        let Self { service, url, key_env, allow, reuse, public_url, client: _ } = self;
-        let protocol = if service.classic().is_some() { "classic" } else { "json" };
-        let mut text =
-            String::from("# Quittance. Every setting: `quittance config show`, docs/config.md.\n\n");
-        _ = writeln!(
-            text,
-            "# Where the provider can call this node, to bring answers and to settle attempts in doubt."
-        );
-        _ = writeln!(text, "# {}", WITHOUT_PUBLIC_URL.replace("default, and may", "default, and\n# may"));
-        _ = match public_url {
-            Some(url) => writeln!(text, "public_url = {}\n", toml_text(url)),
-            None => writeln!(text, "# public_url = \"https://quittance.example.org\"\n"),
+        let protocol = if self.service.classic().is_some() { "classic" } else { "json" };
+        let risk = WITHOUT_PUBLIC_URL.replace("default, and may", "default, and\n# may");
+        let public_url = match &self.public_url {
+            Some(url) => format!("public_url = {}", toml_text(url)),
+            None => "# public_url = \"https://quittance.example.org\"".to_owned(),
         };
-        text += "[targets]\n# Page hosts that you may automate; orders for all others are refused before anything is paid for.\n";
-        let hosts: Vec<String> = allow.iter().map(|host| toml_text(host)).collect();
-        _ = writeln!(text, "allow = [{}]\n", hosts.join(", "));
-        text += "\
+        let reuse = self.reuse.to_possible_value().expect("no rule is hidden");
+        let hosts: Vec<String> = self.allow.iter().map(|host| toml_text(host)).collect();
+        format!(
+            r#"# Quittance. Every setting: `quittance config show`, docs/config.md.
+
+# Where the provider can call this node, to bring answers and to settle attempts in doubt.
+# {risk}
+{public_url}
+
+[targets]
+# Page hosts that you may automate; orders for all others are refused before anything is paid for.
+allow = [{hosts}]
+
 [reuse]
 # What equal orders without an idempotency key are (docs/reuse.md). A site takes most tokens once.
-#   \"exclusive\"  each is a job with an answer of its own: right for many workers on one page
-#   \"shared\"     they are one job and get one answer: right where repeats are retries
-#   \"by_kind\"    exclusive where a site takes an answer once, shared where it can be used again
-";
-        _ = writeln!(text, "default = {}\n", toml_text(reuse.name()));
-        text += "[[provider]]\nname = \"main\"\n";
-        _ = writeln!(text, "dialect = {}", toml_text(service.name()));
-        _ = writeln!(text, "protocol = {}", toml_text(protocol));
-        _ = writeln!(text, "url = {}", toml_text(url));
-        _ = writeln!(text, "key_env = {}  # the variable that holds the provider's key", toml_text(key_env));
-        text
+#   "exclusive"  each is a job with an answer of its own: right for many workers on one page
+#   "shared"     they are one job and get one answer: right where repeats are retries
+#   "by_kind"    exclusive where a site takes an answer once, shared where it can be used again
+default = {reuse}
+
+[[provider]]
+name = "main"
+dialect = {dialect}
+protocol = {protocol}
+url = {url}
+key_env = {key_env}  # the variable that holds the provider's key
+"#,
+            hosts = hosts.join(", "),
+            reuse = toml_text(reuse.get_name()),
+            dialect = toml_text(self.service.name()),
+            protocol = toml_text(protocol),
+            url = toml_text(&self.url),
+            key_env = toml_text(&self.key_env),
+        )
     }
 
     fn next_steps(&self, path: &Path, is_well: bool, environment: &Environment) -> String {

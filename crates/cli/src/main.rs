@@ -3,12 +3,10 @@
 
 #[cfg(test)]
 mod alert_texts;
-mod api_client;
 mod audit;
 mod completions;
 mod config_command;
 mod csv;
-mod daemon;
 mod days;
 mod dead;
 mod demo;
@@ -21,11 +19,10 @@ mod interruption;
 mod kinds;
 mod mock;
 mod mock_setup;
-mod node;
 mod nodes;
 mod output;
-mod place;
 mod pool;
+mod provider;
 mod serve;
 mod solve;
 mod stock;
@@ -39,6 +36,7 @@ mod text_table;
 mod top;
 #[cfg(feature = "top")]
 mod top_feed;
+mod typed;
 mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -117,6 +115,9 @@ enum Command {
     /// Manage pools, which buy answers before they are needed
     #[command(after_help = pool::AFTER_HELP)]
     Pool(Box<pool::PoolArgs>),
+    /// List providers, and pause, resume or drain one
+    #[command(after_help = provider::AFTER_HELP)]
+    Provider(provider::ProviderArgs),
     /// Show the stock: hits, waste and savings by target
     #[command(after_help = stock::AFTER_HELP)]
     Stock(stock::StockArgs),
@@ -188,17 +189,18 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
         }
         Command::Tenant(args) => tenant::run(args, &load()?),
         Command::Solve(args) if args.mock => block_on(solve::run_with_mock(*args, config_args)),
-        Command::Solve(args) => block_on(solve::run(*args, load(), &environment)),
-        Command::Dead(args) => block_on(dead::run(*args, &load()?, &environment)),
-        Command::Store(args) => block_on(store::run(args, &load()?, &environment)),
-        Command::Pool(args) => block_on(pool::run(*args, &load()?, &environment)),
-        Command::Stock(args) => block_on(stock::run(args, &load()?, &environment)),
-        Command::Usage(args) => block_on(usage::run(args, &load()?, &environment)),
-        Command::Audit(args) => block_on(audit::run(args, &load()?, &environment)),
-        Command::Nodes(args) => block_on(nodes::run(args, &load()?, &environment)),
+        Command::Solve(args) => block_on(solve::run(*args, load())),
+        Command::Dead(args) => block_on(dead::run(*args, &load()?)),
+        Command::Store(args) => block_on(store::run(args, &load()?)),
+        Command::Pool(args) => block_on(pool::run(*args, &load()?)),
+        Command::Provider(args) => block_on(provider::run(args, &load()?)),
+        Command::Stock(args) => block_on(stock::run(args, &load()?)),
+        Command::Usage(args) => block_on(usage::run(args, &load()?)),
+        Command::Audit(args) => block_on(audit::run(args, &load()?)),
+        Command::Nodes(args) => block_on(nodes::run(args, &load()?)),
         #[cfg(feature = "top")]
-        Command::Top(args) => block_on(top::run(args, &load()?, &environment)),
-        Command::Doctor(args) => block_on(doctor::run(args, &load()?, &environment)),
+        Command::Top(args) => block_on(top::run(args, &load()?)),
+        Command::Doctor(args) => block_on(doctor::run(args, &load()?)),
         Command::Errors(args) => errors::run(&args, &load()?),
         Command::Kinds(args) => kinds::run(&args, &load()?),
         Command::Config { command: ConfigCommand::Check { json } } => {

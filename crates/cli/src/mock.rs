@@ -1,13 +1,16 @@
 //! `quittance mock`: the mock provider as a server, for trials of Quittance or any other client, until it is
-//! interrupted. All its behaviour can be set here, or over HTTP while it runs.
+//! interrupted. It plays one service, or several at once. All its behaviour can be set here, or over HTTP while it
+//! runs.
+
+mod service_options;
 
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::output;
 use clap::Args;
 use quittance_mock_provider::{
-    BanLimits, DEMO_KEY, Faults, KEY_CHARS, MockAccount, MockClassicDialect, MockKey, MockProvider,
-    ScriptRule, Settings,
+    BanLimits, DEMO_KEY, Faults, KEY_CHARS, MockAccount, MockJsonService, MockKey, MockProvider,
+    MockServiceDialect, ScriptRule, Settings,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -20,6 +23,9 @@ Examples:
   quittance mock --speed 20 --faults storm        fast, with random faults
   quittance mock --dialect captchaai --threads 5  at most 5 open tasks
   quittance mock --script faults.json             faults at chosen moments
+  quittance mock --service a=captchaai:8801 --service b=2captcha:8802
+                                                  two services in one process
+  quittance mock --services services.toml         each with settings of its own
 
 A script is a list of rules; each says where, when and what:
   [{\"on\": \"in.php\", \"nth\": 3, \"do\": {\"reply_lost\": {}}},
@@ -28,22 +34,36 @@ A script is a list of rules; each says where, when and what:
 While it runs (from this machine only):
   curl http://127.0.0.1:8790/mock/ledger      what was accepted, charged, served
   curl -X PUT -d '\"calm\"' http://127.0.0.1:8790/mock/faults
+With several services, 127.0.0.1:8790 (--listen) controls them all, and each
+can be changed without the others:
+  curl http://127.0.0.1:8790/mock/services
+  curl http://127.0.0.1:8790/mock/services/a/ledger
+  curl -d '{\"how\": \"refuse\"}' http://127.0.0.1:8790/mock/services/a/outage
+  curl -d '{\"ms\": 0}' http://127.0.0.1:8790/mock/services/a/outage
 See docs/mock-provider.md for the rest.
 
 Exit codes:
   0  interrupted; the totals were printed
-  2  the command, the rates or the script is invalid, or the address is in use
+  2  the command, the rates, the script or the services are invalid, or an
+     address is in use
   3  the result could not be written";
 
 #[derive(Args, Debug)]
 pub(crate) struct MockArgs {
-    /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790", value_parser = crate::node::listen_address)]
+    /// Address to listen on; with several services, the address that controls them
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790", value_parser = crate::typed::listen_address)]
     listen: SocketAddr,
-    /// Service to imitate: 2captcha or captchaai
+    /// Service to imitate: captchaai, 2captcha, anticaptcha, capsolver or capmonster
     #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = dialect)]
-    dialect: MockClassicDialect,
-    /// Key of the only account of the mock provider, 32 characters
+    dialect: MockServiceDialect,
+    /// One of several services: a name, its dialect and its port (repeatable).
+    /// Without a port, it gets a free one. The other options hold for each
+    #[arg(long, value_name = "NAME=DIALECT[:PORT]", value_parser = service_options::service, conflicts_with = "dialect")]
+    service: Vec<service_options::NamedService>,
+    /// TOML file with several services, each with settings and accounts of its own
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dialect", "service"])]
+    services: Option<PathBuf>,
+    /// Key of the account, 32 characters
     #[arg(long, value_name = "KEY", default_value = DEMO_KEY, value_parser = key, hide_default_value = true)]
     key: String,
     /// Balance of the account, in millionths
@@ -75,8 +95,8 @@ pub(crate) struct MockArgs {
     json: bool,
 }
 
-fn dialect(name: &str) -> Result<MockClassicDialect, String> {
-    serde_json::from_value(json!(name)).map_err(|_| "it is 2captcha or captchaai".into())
+fn dialect(name: &str) -> Result<MockServiceDialect, String> {
+    name.parse()
 }
 
 fn key(key: &str) -> Result<String, String> {
@@ -98,6 +118,9 @@ fn speed(factor: &str) -> Result<f64, String> {
 pub(crate) async fn run(args: MockArgs) -> Result<Exit, CliError> {
     let as_json = args.json;
     let settings = settings(&args)?;
+    if let Some(chosen) = service_options::chosen(&args, &settings)? {
+        return service_options::run(args.listen, chosen, as_json).await;
+    }
     let mock = MockProvider::start(settings).await.map_err(|error| {
         if error.kind() == std::io::ErrorKind::InvalidInput {
             return CliError::new(
@@ -109,11 +132,12 @@ pub(crate) async fn run(args: MockArgs) -> Result<Exit, CliError> {
     })?;
     let interruption = Interruption::listen()?;
     let url = mock.url();
+    let (submit, poll) = service_options::paths(args.dialect);
     if as_json {
         output::print(&format!("{}\n", json!({ "url": url, "key": args.key })))?;
     } else {
         output::print(&format!(
-            "The mock provider listens on {url}\n  key     {}\n  submit  {url}/in.php\n  poll    {url}/res.php\n  ledger  {url}/mock/ledger\nIt ends with Ctrl-C.\n",
+            "The mock provider listens on {url}\n  key     {}\n  submit  {url}/{submit}\n  poll    {url}/{poll}\n  ledger  {url}/mock/ledger\nIt ends with Ctrl-C.\n",
             args.key
         ))?;
     }
@@ -146,9 +170,8 @@ fn settings(args: &MockArgs) -> Result<Settings, CliError> {
         threads: args.threads,
         plan_ended: false,
     };
-    Ok(Settings {
+    let mut settings = Settings {
         listen: args.listen,
-        dialect: args.dialect,
         accounts: vec![account],
         seed: args.seed,
         speed: args.speed,
@@ -157,7 +180,13 @@ fn settings(args: &MockArgs) -> Result<Settings, CliError> {
         faults,
         script,
         ..Settings::default()
-    })
+    };
+    args.dialect.play(&mut settings);
+    // These two also answer in the JSON dialects of the others, below their paths.
+    if matches!(args.dialect, MockServiceDialect::TwoCaptcha | MockServiceDialect::CaptchaAi) {
+        settings.json_service = MockJsonService::All;
+    }
+    Ok(settings)
 }
 
 fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, CliError> {

@@ -33,7 +33,6 @@ pub(crate) struct MockSetup {
     folder: TempDir,
     /// Settings that point at the mock provider and at the temporary store.
     pub(crate) config: Config,
-    pub(crate) environment: Environment,
 }
 
 impl MockSetup {
@@ -53,7 +52,7 @@ impl MockSetup {
         let environment: Environment = [(KEY_VARIABLE, DEMO_KEY)].into_iter().collect();
         let args = ConfigArgs { config: Some(file), overrides: args.overrides.clone() };
         let config = Config::load(&args.sources(), &environment, Path::new("")).or_exit(Exit::Config)?;
-        Ok(Self { provider, folder, config, environment })
+        Ok(Self { provider, folder, config })
     }
 
     /// Lets the mock provider call a command that has no gateway: answers then come at once, without waiting for a poll.

@@ -1,16 +1,17 @@
 //! `quittance nodes`: the nodes of a store, the share and the health of each. They are read from the store, so dead
 //! nodes are listed, too.
 
-use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit, OrExit};
 use crate::output::{harmless, roughly};
-use crate::text_table::{Cell, PLAIN};
-use crate::{output, place, text_table};
+use crate::text_table::{Cell, PLAIN, cell, count, styled};
+use crate::{output, store, text_table};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::SystemClock;
 use quittance_admin::nodes::{ShownNode, ShownNodes};
-use quittance_config::{ADMIN_KEY, Config, Environment};
+use quittance_config::{ADMIN_KEY, Config};
+use quittance_daemon::ApiClient;
+use quittance_daemon::configured_store;
 use quittance_ports::Clock;
 use quittance_ports::membership::SKEW_MAX;
 use quittance_ports::moment::rfc3339;
@@ -49,16 +50,12 @@ pub(crate) struct NodesArgs {
     json: bool,
 }
 
-pub(crate) async fn run(
-    args: NodesArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
+pub(crate) async fn run(args: NodesArgs, config: &Config) -> Result<Exit, CliError> {
     let scheme = config.store.url.scheme();
-    let nodes = match ApiClient::of_daemon(&config.store, config, environment, ADMIN_KEY)? {
+    let nodes = match ApiClient::of_daemon(&config.store, config, ADMIN_KEY)? {
         Some(client) => client.get("/v1/admin/nodes").await?,
         None if !scheme.is_shared() => {
-            place::missing(&config.store).map_or(Ok(()), Err)?;
+            store::must_exist(&config.store)?;
             let nodes = ShownNodes { now: rfc3339(SystemClock.now()), nodes: Vec::new() };
             return output::show(args.json, &nodes, || {
                 format!("{} has one node, and no daemon runs on it now\n", scheme.name())
@@ -66,7 +63,7 @@ pub(crate) async fn run(
         }
         // The store is opened without a node, so that a sealed store can be read too.
         None => {
-            let opened = place::open(&config.store).await?;
+            let opened = configured_store::open(&config.store).await?;
             let members = opened.membership.members().await;
             ShownNodes::of(&members.or_exit(Exit::Store)?)
         }
@@ -102,60 +99,40 @@ pub(crate) fn complaints(node: &ShownNode) -> Vec<String> {
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const NOTE: Style = AnsiColor::Yellow.on_default();
-const HEADINGS: [&str; 14] = [
-    "NAME",
-    "VERSION",
-    "UP",
-    "SEEN",
-    "SKEW",
-    "PLACED",
-    "JOINED",
-    "ATTENDED",
-    "SHARE",
-    "SUBMITTED",
-    "POLLED",
-    "ANSWERED",
-    "IN HAND",
-    "HEALTH",
-];
-
 /// The health of a node. The last report of a silent node may be outdated.
 fn health(node: &ShownNode) -> Cell {
     let far = node.skew_ms.filter(|skew| is_far(*skew));
     let clock = far.map(|skew| format!("clock off by {:.1} s", skew.unsigned_abs() as f64 / 1000.0));
     let style = if clock.is_some() { BAD } else { NOTE };
-    let words: Vec<String> = clock.into_iter().chain(complaints(node)).collect();
+    let words = clock.into_iter().chain(complaints(node)).collect::<Vec<_>>().join(", ");
     match (words.is_empty(), node.silent) {
-        (true, true) => (PLAIN, "not known".into()),
-        (true, false) => (PLAIN, "well".into()),
-        (false, true) => (style, format!("at last: {}", words.join(", "))),
-        (false, false) => (style, words.join(", ")),
+        (true, true) => cell("HEALTH", "not known"),
+        (true, false) => cell("HEALTH", "well"),
+        (false, true) => styled("HEALTH", style, format!("at last: {words}")),
+        (false, false) => styled("HEALTH", style, words),
     }
 }
 
 fn cells(node: &ShownNode) -> [Cell; 14] {
-    let plain = |text: String| (PLAIN, text);
-    let count = |count: u64| (PLAIN, count.to_string());
     let seen_ago = roughly(Duration::from_secs(node.seen_s_ago));
-    let skew = match node.skew_ms {
-        None => plain("-".into()),
-        Some(skew) if is_far(skew) => (BAD, skew_words(skew)),
-        Some(skew) => plain(skew_words(skew)),
-    };
+    let skew_style = if node.skew_ms.is_some_and(is_far) { BAD } else { PLAIN };
     [
-        plain(harmless(&node.name)),
-        plain(harmless(&node.version)),
-        plain(roughly(Duration::from_secs(node.uptime_s))),
-        if node.silent { (BAD, format!("SILENT {seen_ago}")) } else { plain(format!("{seen_ago} ago")) },
-        skew,
-        count(node.placed),
-        count(node.joined),
-        count(node.attended),
-        plain(format!("{} %", node.share_percent)),
-        count(node.submitted),
-        count(node.polled),
-        count(node.answered),
-        count(node.in_hand),
+        cell("NAME", harmless(&node.name)),
+        cell("VERSION", harmless(&node.version)),
+        cell("UP", roughly(Duration::from_secs(node.uptime_s))),
+        match node.silent {
+            true => styled("SEEN", BAD, format!("SILENT {seen_ago}")),
+            false => cell("SEEN", format!("{seen_ago} ago")),
+        },
+        styled("SKEW", skew_style, node.skew_ms.map_or("-".into(), skew_words)),
+        count("PLACED", node.placed),
+        count("JOINED", node.joined),
+        count("ATTENDED", node.attended),
+        cell("SHARE", format!("{} %", node.share_percent)),
+        count("SUBMITTED", node.submitted),
+        count("POLLED", node.polled),
+        count("ANSWERED", node.answered),
+        count("IN HAND", node.in_hand),
         health(node),
     ]
 }
@@ -166,7 +143,7 @@ fn as_text(nodes: &[ShownNode]) -> String {
     }
     let mut by_name: Vec<&ShownNode> = nodes.iter().collect();
     by_name.sort_by_key(|node| (&node.name, &node.started, &node.node));
-    text_table::render(HEADINGS, by_name.into_iter().map(cells))
+    text_table::render(by_name.into_iter().map(cells))
 }
 
 #[cfg(test)]

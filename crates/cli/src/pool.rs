@@ -4,16 +4,16 @@
 mod render;
 mod set;
 
-use crate::api_client::{ApiClient, segment};
 use crate::exit::{CliError, Exit};
-use crate::{output, solve};
+use crate::output;
 use clap::{Args, Subcommand};
 use hyper::Method;
+use quittance::Hours;
 use quittance::lifecycle::Money;
-use quittance::{Hours, PlaceError, PoolError};
 use quittance_admin::pools::{PoolList, ShownPool};
 use quittance_config::nearest;
-use quittance_config::{Config, Environment, decimal, duration};
+use quittance_config::{Config, decimal, duration};
+use quittance_daemon::{ApiClient, api_client::segment};
 use serde_json::json;
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ pub(crate) struct SetArgs {
     #[arg(long)]
     kind: Option<String>,
     /// Parameter of the orders to buy, such as sitekey=0x4A; `NAME=` removes the parameter
-    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = solve::pair)]
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = crate::typed::pair)]
     params: Vec<(String, String)>,
     /// Ratio of orders that the stock should serve, such as 0.95; the pool sizes itself
     #[arg(long, value_name = "RATIO", value_parser = part, conflicts_with = "size")]
@@ -174,14 +174,10 @@ fn min_life(typed: &str) -> Result<OrNot<Duration>, String> {
     OrNot::read(typed, "default", || duration::parse(typed).ok_or_else(wrong))
 }
 
-pub(crate) async fn run(
-    args: PoolArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
+pub(crate) async fn run(args: PoolArgs, config: &Config) -> Result<Exit, CliError> {
     let client = match args.command {
-        PoolCommand::Set(_) => ApiClient::find_or_make(config, environment).await?,
-        _ => ApiClient::find(config, environment).await?,
+        PoolCommand::Set(_) => ApiClient::find_or_make(config).await?,
+        _ => ApiClient::find(config).await?,
     };
     match args.command {
         PoolCommand::List { json } => {
@@ -232,15 +228,6 @@ async fn remove(client: &ApiClient, config: &Config, name: &str, as_json: bool) 
         );
     }
     Ok(Exit::Done)
-}
-
-/// The exit code of a pool in the configuration that cannot be set.
-pub(crate) const fn exit_of(error: &PoolError) -> Exit {
-    match error {
-        PoolError::Store(_) | PoolError::Place(PlaceError::Store(_)) => Exit::Store,
-        PoolError::NoRoom | PoolError::Conflict | PoolError::SameTarget { .. } => Exit::Bad,
-        _ => Exit::Usage,
-    }
 }
 
 #[cfg(test)]

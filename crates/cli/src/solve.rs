@@ -7,13 +7,13 @@ use crate::config_command::ConfigArgs;
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::mock_setup::MockSetup;
-use crate::{node, output};
+use crate::{exit, output, typed};
 use clap::Args;
 use quittance::lifecycle::terms::TIMEOUT_MAX;
-use quittance::lifecycle::{Reuse, Shape};
+use quittance::lifecycle::{MAX_RETRIES_MAX, Priority, Reuse, Shape};
 use quittance::{Order, Quittance, SolveError, Solved, Ticket};
-use quittance_config::{Config, Environment};
-use serde_json::{Value, json};
+use quittance_config::Config;
+use serde_json::json;
 use solver::{Answered, NOT_PLACED, Placed, SolveFailure, Solver};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,7 +45,8 @@ Examples:
 With --lines, each input line is one order:
   {\"id\": 1, \"kind\": \"turnstile\", \"params\": {\"sitekey\": \"...\", \"pageurl\": \"...\"}}
 Optional fields: files (name -> base64), idempotency_key, reuse
-(shared, exclusive), no_stock, min_life, deadline, tenant.
+(shared, exclusive), priority (interactive, normal, bulk), no_stock, min_life,
+deadline, max_retries, tenant.
 Each output line has the same id and an event: accepted (the order is durable),
 then answered, failed or refused. A line that is not an order is refused, and
 the others continue.
@@ -78,10 +79,10 @@ pub(crate) struct SolveArgs {
     #[arg(required_unless_present_any = ["lines", "mock"])]
     kind: Option<String>,
     /// Parameter of the order, such as sitekey=0x4A
-    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = crate::typed::pair)]
     params: Vec<(String, String)>,
     /// Parameter from a file, such as body=captcha.png
-    #[arg(short, long = "file", value_name = "NAME=PATH", value_parser = pair)]
+    #[arg(short, long = "file", value_name = "NAME=PATH", value_parser = crate::typed::pair)]
     files: Vec<(String, String)>,
     /// Key of the order: a repeat with the same key gets the same answer and pays nothing
     #[arg(long, value_name = "KEY")]
@@ -92,20 +93,26 @@ pub(crate) struct SolveArgs {
     /// Share the job with equal orders: join one in flight, or take its answer while it is good
     #[arg(long, conflicts_with = "exclusive")]
     shared: bool,
+    /// How urgent the order is among the tenant's orders: interactive, normal or bulk
+    #[arg(long, value_name = "PRIORITY", value_parser = priority)]
+    priority: Option<Priority>,
     /// Buy an answer for this order; take none from the stock
     #[arg(long)]
     no_stock: bool,
     /// Life that the answer must have left, such as 60s
-    #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::typed::span)]
     min_life: Option<Duration>,
     /// How long the order may take, such as 120s
     #[arg(long, value_name = "DURATION", value_parser = deadline)]
     deadline: Option<Duration>,
+    /// Most attempts after the first one; 0 is one attempt only. The operator's limits hold as well
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=i64::from(MAX_RETRIES_MAX)))]
+    max_retries: Option<u8>,
     /// Tenant that places the order
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
     /// How long to wait for a store that another command uses, such as 10m [default: 5m]
-    #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::typed::span)]
     store_wait: Option<Duration>,
     /// Use a mock provider, which answers within a second or two; buys nothing
     ///
@@ -116,7 +123,7 @@ pub(crate) struct SolveArgs {
     #[arg(long)]
     json: bool,
     /// Read orders from standard input and write answers, one JSON object per line
-    #[arg(long, conflicts_with_all = ["kind", "params", "files", "idempotency_key", "exclusive", "shared", "no_stock", "min_life", "deadline", "tenant"])]
+    #[arg(long, conflicts_with_all = ["kind", "params", "files", "idempotency_key", "exclusive", "shared", "priority", "no_stock", "min_life", "deadline", "max_retries", "tenant"])]
     lines: bool,
     /// With --lines: continue until no order in the store is open
     #[arg(long)]
@@ -130,9 +137,13 @@ impl SolveArgs {
     }
 }
 
+fn priority(typed: &str) -> Result<Priority, String> {
+    Priority::parse(typed).ok_or_else(|| "it is interactive, normal or bulk".into())
+}
+
 /// A deadline, with the limits that the API has.
 fn deadline(typed: &str) -> Result<Duration, String> {
-    let span = node::span(typed)?;
+    let span = typed::span(typed)?;
     let range = Duration::from_secs(1)..=TIMEOUT_MAX;
     match range.contains(&span) {
         true => Ok(span),
@@ -140,32 +151,17 @@ fn deadline(typed: &str) -> Result<Duration, String> {
     }
 }
 
-pub(crate) fn pair(typed: &str) -> Result<(String, String), String> {
-    match typed.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err("write it as NAME=VALUE".into()),
-    }
-}
-
 /// Solves as the configuration says, if it could be read.
-pub(crate) async fn run(
-    args: SolveArgs,
-    config: Result<Config, CliError>,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
+pub(crate) async fn run(args: SolveArgs, config: Result<Config, CliError>) -> Result<Exit, CliError> {
     let error_as_json = args.error_as_json();
     let ended = match config {
-        Ok(config) => run_with(args, &config, environment).await,
+        Ok(config) => Box::pin(run_with(args, &config)).await,
         Err(error) => Err(error.into()),
     };
     show_error(ended, error_as_json)
 }
 
-async fn run_with(
-    mut args: SolveArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, SolveFailure> {
+async fn run_with(mut args: SolveArgs, config: &Config) -> Result<Exit, SolveFailure> {
     let (wait, error_as_json) = (args.store_wait.take().unwrap_or(STORE_WAIT), args.error_as_json());
     let (is_lines, settle, as_json, is_mock) = (args.lines, args.settle, args.json, args.mock);
     if settle && !is_lines {
@@ -174,7 +170,7 @@ async fn run_with(
     let order = if is_lines { None } else { Some(order(args, config)?) };
     let mut interruption = Interruption::listen()?;
     let solver = tokio::select! {
-        solver = Solver::find(config, environment, wait) => solver?,
+        solver = Solver::find(config, wait) => solver?,
         exit = interruption.next() => return Ok(end_interrupted(exit, NOT_PLACED, error_as_json)?),
     };
     let interrupted = interruption.came();
@@ -185,15 +181,19 @@ async fn run_with(
     let ended = tokio::select! {
         ended = solve(&solver, order, &mut placed) => ended,
         exit = interrupted => {
-            let words = if is_mock { MOCK_GONE.to_owned() } else { solver.leave(placed.as_ref()).await };
+            let words = match &placed {
+                _ if is_mock => MOCK_GONE.to_owned(),
+                Some(placed) => placed.leave().await,
+                None => NOT_PLACED.to_owned(),
+            };
             let exit = end_interrupted(exit, &words, error_as_json)?;
             solver.stop().await?;
             return Ok(exit);
         }
     };
-    let shown = ended.and_then(|answered| Ok(show(answered, as_json)?));
+    let shown = ended.and_then(|answered| Ok(show(&answered, as_json)?));
     if let Solver::Local(local) = &solver {
-        node::stop(&local.node).await;
+        exit::stop(&local.node).await;
     }
     shown
 }
@@ -201,12 +201,12 @@ async fn run_with(
 async fn solve(solver: &Solver, order: Order, placed: &mut Option<Placed>) -> Result<Answered, SolveFailure> {
     let placed = placed.insert(solver.place(order).await?);
     let mut progress = output::ProgressLine::start(&format!("order {}", placed.key));
-    solver.follow(placed, Some(&mut progress)).await
+    placed.follow(Some(&mut progress)).await
 }
 
-fn show(answered: Answered, as_json: bool) -> Result<Exit, CliError> {
+fn show(answered: &Answered, as_json: bool) -> Result<Exit, CliError> {
     match as_json {
-        true => output::print(&format!("{}\n", Value::Object(answered.object)))?,
+        true => output::print(&format!("{}\n", answered.object))?,
         false => output::print_answer(&answered.text)?,
     }
     Ok(Exit::Done)
@@ -249,7 +249,7 @@ pub(crate) async fn run_with_mock(mut args: SolveArgs, config_args: &ConfigArgs)
         let sample = [("sitekey", SAMPLE_SITE_KEY), ("pageurl", SAMPLE_PAGE)];
         args.params = sample.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     }
-    let exit = Box::pin(run(args, Ok(setup.config.clone()), &setup.environment)).await;
+    let exit = Box::pin(run(args, Ok(setup.config.clone()))).await;
     setup.end().await;
     exit
 }
@@ -258,7 +258,7 @@ pub(crate) async fn run_with_mock(mut args: SolveArgs, config_args: &ConfigArgs)
 async fn stop_or_interrupt(node: &Quittance) -> Result<(), CliError> {
     let again = Interruption::listen()?.came();
     tokio::select! {
-        () = node::stop(node) => {}
+        () = exit::stop(node) => {}
         _ = again => {}
     }
     Ok(())
@@ -296,9 +296,11 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
             (_, true) => Some(Reuse::Shared),
             (false, false) => None,
         },
+        priority: args.priority,
         no_stock: args.no_stock,
         min_life: args.min_life,
         deadline: args.deadline,
+        max_retries: args.max_retries,
         tenant: args.tenant,
     };
     options.apply(order, config).map_err(|what| CliError::new(Exit::Usage, what))
@@ -308,9 +310,11 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, CliError> {
 struct OrderOptions {
     idempotency_key: Option<String>,
     reuse: Option<Reuse>,
+    priority: Option<Priority>,
     no_stock: bool,
     min_life: Option<Duration>,
     deadline: Option<Duration>,
+    max_retries: Option<u8>,
     tenant: Option<String>,
 }
 
@@ -326,8 +330,14 @@ impl OrderOptions {
             None => order,
         };
         order = if self.no_stock { order.no_stock() } else { order };
+        if let Some(priority) = self.priority {
+            order = order.priority(priority);
+        }
         if let Some(key) = self.idempotency_key {
             order = order.idempotency_key(key);
+        }
+        if let Some(count) = self.max_retries {
+            order = order.max_retries(count);
         }
         if let Some(span) = self.min_life {
             order = order.min_life(span);

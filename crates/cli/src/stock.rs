@@ -1,18 +1,18 @@
 //! `quittance stock`: for each target, how many orders the stock served, the age of its answers, the time saved, and
 //! the expired answers; then the pools.
 
-use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::pool::{self, percent, price_sum};
-use crate::text_table::{self, Cell, PLAIN};
+use crate::text_table::{self, Cell, cell, count, styled};
 use crate::{days, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::{Day, SystemClock};
 use quittance_admin::pools::ShownPool;
 use quittance_admin::stock::{StockReport, StockRow};
-use quittance_config::{Config, Environment, duration};
+use quittance_config::{Config, duration};
+use quittance_daemon::ApiClient;
 use quittance_ports::Clock;
 use std::time::Duration;
 
@@ -66,13 +66,9 @@ fn read_day(typed: &str) -> Result<Day, String> {
     days::parse(typed).ok_or_else(|| format!("write {}", days::DAY_FORM))
 }
 
-pub(crate) async fn run(
-    args: StockArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
+pub(crate) async fn run(args: StockArgs, config: &Config) -> Result<Exit, CliError> {
     let (from, to) = days(args.from, args.to, Day::of(SystemClock.now()))?;
-    let client = ApiClient::find(config, environment).await?;
+    let client = ApiClient::find(config).await?;
     // Only the operator may list pools. This request comes first, so that a tenant's key fails before it shows a part of the usage.
     let pools = pool::list(&client).await?;
     let path = format!("/v1/stock?from={}&to={}", days::render(from), days::render(to));
@@ -98,45 +94,29 @@ fn days(from: Option<Day>, to: Option<Day>, today: Day) -> Result<(Day, Day), Cl
 }
 
 const NOTE: Style = AnsiColor::Yellow.on_default();
-const HEADINGS: [&str; 12] = [
-    "TENANT",
-    "KIND",
-    "SITE",
-    "ASKED",
-    "FROM STOCK",
-    "HIT RATE",
-    "STOCKED",
-    "WASTED",
-    "COST",
-    "AGE",
-    "SOONER",
-    "LIFE",
-];
-
 fn cells(line: &StockRow) -> [Cell; 12] {
     let counts = &line.counts;
-    let plain = |text: String| (PLAIN, text);
-    let count = |count: u64| (PLAIN, count.to_string());
-    let seconds = |ms: Option<u64>| plain(ms.map_or("-".into(), |ms| format!("{:.1} s", ms as f64 / 1000.0)));
+    let seconds = |ms: Option<u64>| ms.map_or("-".into(), |ms| format!("{:.1} s", ms as f64 / 1000.0));
     let life = match (&line.trust, line.life_ms.map(Duration::from_millis)) {
         (Some(trust), Some(life)) if trust.trusted_s < trust.life_s => {
-            let trusted = duration::render(Duration::from_secs(trust.trusted_s));
-            (NOTE, format!("{trusted} of {} (refused: {})", duration::render(life), trust.refusals))
+            let (trusted, life) =
+                (duration::render(Duration::from_secs(trust.trusted_s)), duration::render(life));
+            styled("LIFE", NOTE, format!("{trusted} of {life} (refused: {})", trust.refusals))
         }
-        (_, life) => plain(life.map_or("-".into(), duration::render)),
+        (_, life) => cell("LIFE", life.map_or("-".into(), duration::render)),
     };
     [
-        plain(harmless(&line.tenant)),
-        plain(harmless(&line.kind)),
-        plain(if line.site.is_empty() { "-".into() } else { harmless(&line.site) }),
-        count(counts.asked),
-        count(counts.from_stock),
-        plain(counts.hit_rate.map_or("-".into(), percent)),
-        count(counts.stocked),
-        count(counts.wasted),
-        plain(price_sum(counts.wasted_micros, counts.wasted_unpriced).words("")),
-        seconds(counts.mean_age_ms),
-        seconds(counts.saved_ms.checked_div(counts.from_stock)),
+        cell("TENANT", harmless(&line.tenant)),
+        cell("KIND", harmless(&line.kind)),
+        cell("SITE", if line.site.is_empty() { "-".into() } else { harmless(&line.site) }),
+        count("ASKED", counts.asked),
+        count("FROM STOCK", counts.from_stock),
+        cell("HIT RATE", counts.hit_rate.map_or("-".into(), percent)),
+        count("STOCKED", counts.stocked),
+        count("WASTED", counts.wasted),
+        cell("COST", price_sum(counts.wasted_micros, counts.wasted_unpriced).words("")),
+        cell("AGE", seconds(counts.mean_age_ms)),
+        cell("SOONER", seconds(counts.saved_ms.checked_div(counts.from_stock))),
         life,
     ]
 }
@@ -144,7 +124,7 @@ fn cells(line: &StockRow) -> [Cell; 12] {
 fn text(report: &StockReport, (from, to): (Day, Day), pools: &[ShownPool]) -> String {
     let table = match report.rows.is_empty() {
         true => "No orders were placed.\n".to_owned(),
-        false => text_table::render(HEADINGS, report.rows.iter().map(cells)),
+        false => text_table::render(report.rows.iter().map(cells)),
     };
     let (days, currency) = (days::words(from, to), harmless(&report.currency));
     format!("{days}, in UTC; money in {currency}\n\n{table}\n{}", pool::as_table(pools))

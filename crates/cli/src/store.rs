@@ -8,7 +8,7 @@ pub(crate) mod status;
 
 use crate::exit::{CliError, Exit};
 use clap::{Args, Subcommand};
-use quittance_config::{Config, Credential, Environment, FROM_PASSWORD, StoreConfig, StoreUrl, TO_PASSWORD};
+use quittance_config::{Config, Credential, FROM_PASSWORD, StoreConfig, StoreUrl, TO_PASSWORD};
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -104,16 +104,12 @@ enum StoreCommand {
 /// The word for the configured store.
 const CONFIGURED: &str = "config";
 
-pub(crate) async fn run(
-    args: StoreArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
-    let one = |typed: &str| named(typed, FROM_PASSWORD, config, environment);
+pub(crate) async fn run(args: StoreArgs, config: &Config) -> Result<Exit, CliError> {
+    let one = |typed: &str| named(typed, FROM_PASSWORD, config);
     match args.command {
-        StoreCommand::Status { store, json } => status::run(&one(&store)?, config, environment, json).await,
+        StoreCommand::Status { store, json } => status::run(&one(&store)?, config, json).await,
         StoreCommand::Copy { from, to, dry_run, json } => {
-            let (from, to) = (one(&from)?, named(&to, TO_PASSWORD, config, environment)?);
+            let (from, to) = (one(&from)?, named(&to, TO_PASSWORD, config)?);
             copy::run(&from, &to, dry_run, json).await
         }
         StoreCommand::Seal { store, note } => seal::seal(&one(&store)?, &note).await,
@@ -123,12 +119,7 @@ pub(crate) async fn run(
 }
 
 /// The store from the command line. Errors do not repeat an address with a user: it may contain a password.
-fn named(
-    typed: &str,
-    password: &'static str,
-    config: &Config,
-    environment: &Environment,
-) -> Result<StoreConfig, CliError> {
+fn named(typed: &str, password: &'static str, config: &Config) -> Result<StoreConfig, CliError> {
     if typed == CONFIGURED {
         return Ok(config.store.clone());
     }
@@ -151,7 +142,7 @@ fn named(
         ));
     }
     let is_shared = url.scheme().is_shared();
-    let password = Credential::in_variable(password, environment).filter(|_| is_shared);
+    let password = Credential::in_variable(password, &config.environment).filter(|_| is_shared);
     match config.store.named(url, password) {
         Err(why) => usage(format!("this address cannot be used: {why}")),
         Ok(store) => store.place().map(|_| store).map_err(|error| CliError::of(Exit::Config, &error)),
@@ -166,7 +157,7 @@ pub(crate) fn must_exist(store: &StoreConfig) -> Result<(), CliError> {
                 "a store in memory is gone when its process ends: there is nothing to look at from here";
             Err(CliError::new(Exit::Usage, what))
         }
-        _ => crate::place::missing(store).map_or(Ok(()), Err),
+        _ => quittance_daemon::configured_store::missing(store).map_or(Ok(()), |missing| Err(missing.into())),
     }
 }
 
@@ -176,8 +167,9 @@ mod tests {
     use crate::test_config::config_with;
 
     fn name(typed: &str, settings: &[&str], variables: &[(&str, &str)]) -> Result<StoreConfig, CliError> {
-        let environment: Environment = variables.iter().copied().collect();
-        named(typed, FROM_PASSWORD, &config_with(settings), &environment)
+        let mut config = config_with(settings);
+        config.environment = variables.iter().copied().collect();
+        named(typed, FROM_PASSWORD, &config)
     }
 
     #[test]

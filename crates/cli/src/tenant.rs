@@ -5,6 +5,7 @@ use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use clap::{Args, Subcommand};
 use quittance_config::{Config, Credential, TenantConfig};
+use quittance_daemon::api_client::draw_key;
 use quittance_gateway::{KEY_BYTES, KeyDigest};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -95,14 +96,6 @@ fn hash(key: &str) -> Result<KeyDigest, CliError> {
     Err(CliError::new(Exit::Usage, what))
 }
 
-/// Draws a random key: 128 bits as 32 hexadecimal digits, the form that providers use, too.
-pub(crate) fn draw() -> Result<String, CliError> {
-    let mut bytes = [0; KEY_BYTES / 2];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| CliError::new(Exit::Bad, format!("the system gives no random numbers: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 /// A new key of a tenant, or of the operator, which has no name.
 #[derive(Serialize)]
 struct NewKey {
@@ -128,7 +121,7 @@ impl NewKey {
             }
             _ => {}
         }
-        let key = draw()?;
+        let key = draw_key()?;
         let key_sha256 = KeyDigest::of(&key).to_string();
         let heading = match &name {
             Some(name) => format!("[[tenant]]\nname = \"{name}\""),

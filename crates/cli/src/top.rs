@@ -1,13 +1,13 @@
 //! `quittance top`: a node at work, in the terminal. It shows `/v1/admin/live` of the daemon that uses the store, or
 //! what this process reads in a shared store. It changes nothing, and never keeps an embedded store open.
 
-use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;
 use crate::top_feed::{Feed, from_outside};
 use crate::{output, store};
 use clap::Args;
-use quittance_config::{Config, Environment, Scheme};
+use quittance_config::{Config, Scheme};
+use quittance_daemon::ApiClient;
 use quittance_top::{Missing, page};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
@@ -49,12 +49,12 @@ pub(crate) struct TopArgs {
     json: bool,
 }
 
-pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environment) -> Result<Exit, CliError> {
+pub(crate) async fn run(args: TopArgs, config: &Config) -> Result<Exit, CliError> {
     let is_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
     if !args.once && !args.json && is_screen {
-        return Box::pin(watch(Feed::of(config, environment).await?)).await;
+        return Box::pin(watch(Feed::of(config).await?)).await;
     }
-    let (snapshot, outside) = look(config, environment).await?;
+    let (snapshot, outside) = look(config).await?;
     if args.json {
         let snapshot = match outside {
             Some(scheme) => without_node(snapshot, scheme),
@@ -92,9 +92,9 @@ async fn watch(mut feed: Feed) -> Result<Exit, CliError> {
 
 /// One snapshot, after which the store is free again. If this process has read the store, also the store's scheme. A
 /// missing store is not created.
-async fn look(config: &Config, environment: &Environment) -> Result<(Value, Option<Scheme>), CliError> {
+async fn look(config: &Config) -> Result<(Value, Option<Scheme>), CliError> {
     store::must_exist(&config.store)?;
-    let client = ApiClient::find(config, environment).await?;
+    let client = ApiClient::find(config).await?;
     let mut snapshot: Value = client.get(NOW).await?;
     if matches!(client, ApiClient::Daemon(_)) {
         return Ok((snapshot, None));

@@ -1,14 +1,12 @@
 //! The source of the snapshots: a daemon, which is searched for repeatedly, or a shared store.
 
-use crate::api_client::{ApiClient, Stream};
-use crate::daemon::Daemon;
 use crate::exit::{CliError, Exit};
 use crate::store;
 use http_body_util::BodyExt;
 use quittance_admin::live::Snapshot;
-use quittance_config::{Config, Environment, Scheme, StoreUrl};
+use quittance_config::{ADMIN_KEY, Config, Scheme, StoreUrl};
+use quittance_daemon::{ApiClient, api_client::Stream};
 use quittance_top::{Missing, SnapshotSource, TakenSnapshot};
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -21,40 +19,34 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How long a daemon may take to begin its response.
 const OPEN_WAIT: Duration = Duration::from_secs(5);
 
-enum Whom {
-    /// The folder of an embedded store. Only a daemon opens it, because a command that did so would keep a daemon
-    /// from starting.
-    DaemonIn(PathBuf),
-    Store(Box<ApiClient>, Scheme),
-}
-
 pub(crate) struct Feed {
     config: Config,
-    environment: Environment,
-    whom: Whom,
+    /// A client of a shared store; `None` with an embedded store. Only a daemon opens that, because a command that did
+    /// so would keep a daemon from starting.
+    shared: Option<Box<ApiClient>>,
     snapshots: Option<Snapshots>,
 }
 
 impl Feed {
-    pub(crate) async fn of(config: &Config, environment: &Environment) -> Result<Self, CliError> {
-        let whom = match &config.store.url {
-            StoreUrl::Embedded(folder) => Whom::DaemonIn(folder.clone()),
-            url => {
-                store::must_exist(&config.store)?;
-                Whom::Store(Box::new(ApiClient::find(config, environment).await?), url.scheme())
-            }
+    pub(crate) async fn of(config: &Config) -> Result<Self, CliError> {
+        let shared = if matches!(config.store.url, StoreUrl::Embedded(_)) {
+            None
+        } else {
+            store::must_exist(&config.store)?;
+            Some(Box::new(ApiClient::find(config).await?))
         };
-        Ok(Self { config: config.clone(), environment: environment.clone(), whom, snapshots: None })
+        Ok(Self { config: config.clone(), shared, snapshots: None })
     }
 
     /// Begins to watch. `Err(None)` means that no daemon runs.
     pub(crate) async fn open(&mut self) -> Result<(), Option<CliError>> {
         let found;
-        let (client, outside) = match &self.whom {
-            Whom::Store(client, scheme) => (&**client, Some(*scheme)),
-            Whom::DaemonIn(folder) => {
-                let daemon = Daemon::that_runs_in(folder, &self.config, &self.environment)?;
-                found = ApiClient::Daemon(daemon.ok_or(None)?);
+        let (client, outside) = match &self.shared {
+            Some(client) => (&**client, Some(self.config.store.url.scheme())),
+            None => {
+                found = ApiClient::of_daemon(&self.config.store, &self.config, ADMIN_KEY)
+                    .map_err(CliError::from)?
+                    .ok_or(None)?;
                 (&found, None)
             }
         };
@@ -153,7 +145,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("store");
         let config = config_with(&[&format!("store.url=embedded:{}", dir.display())]);
-        let mut feed = Feed::of(&config, &Environment::default()).await.unwrap();
+        let mut feed = Feed::of(&config).await.unwrap();
         let missing = feed.open().await.unwrap_err();
         assert!(missing.is_none(), "{missing:?}");
         assert!(!dir.exists());
@@ -165,6 +157,6 @@ mod tests {
     #[tokio::test]
     async fn a_store_in_memory_cannot_be_watched() {
         let config = config_with(&["store.url=memory:"]);
-        assert!(Feed::of(&config, &Environment::default()).await.is_err());
+        assert!(Feed::of(&config).await.is_err());
     }
 }

@@ -1,15 +1,16 @@
 //! `quittance usage`: what was asked, paid and saved on some days, in total or grouped, as a table, as CSV or as JSON.
 
+mod comparison;
 mod render;
 
-use crate::api_client::ApiClient;
 use crate::days::{self, Days};
 use crate::exit::{CliError, Exit};
 use crate::{output, terminal};
 use clap::Args;
 use quittance::{Day, SystemClock};
 use quittance_admin::usage::{By, UsageReport};
-use quittance_config::{Config, Environment};
+use quittance_config::Config;
+use quittance_daemon::ApiClient;
 use quittance_ports::Clock;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -17,6 +18,7 @@ Examples:
   quittance usage                              today, in UTC
   quittance usage 7d --by day                  a week, day by day
   quittance usage yesterday --by tenant,kind
+  quittance usage 30d --by provider            compares providers
   quittance usage 2026-11-01..2026-11-15 --by site --csv > november.csv
 
 Columns:
@@ -28,6 +30,10 @@ Columns:
   SETTLED         attempts that were in doubt and were settled later
   DOUBLES?        attempts made while an earlier one may have been paid for
   WASTED          answers that were paid for and could not be used
+
+With --by provider, a second table has the price per answer (spent / solved),
+the success (solved / paid) and the answers that callers reported as bad. Solve
+times by provider and kind are in `quittance provider show NAME`.
 
 Money is in the currency of the provider's account (`currency`). If the provider
 reports no price, `prices` or the built-in price list of the service is used;
@@ -71,11 +77,7 @@ pub(crate) struct UsageArgs {
     json: bool,
 }
 
-pub(crate) async fn run(
-    args: UsageArgs,
-    config: &Config,
-    environment: &Environment,
-) -> Result<Exit, CliError> {
+pub(crate) async fn run(args: UsageArgs, config: &Config) -> Result<Exit, CliError> {
     let (from, to) = args.days.from(Day::of(SystemClock.now()));
     let mut by: Vec<By> = Vec::new();
     for part in args.by {
@@ -83,7 +85,7 @@ pub(crate) async fn run(
             by.push(part);
         }
     }
-    let client = ApiClient::find(config, environment).await?;
+    let client = ApiClient::find(config).await?;
     let report = read(&client, from, to, &by).await?;
     output::show(args.json, &report, || match args.csv {
         true => render::csv(&report),

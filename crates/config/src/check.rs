@@ -48,7 +48,8 @@ pub(crate) fn settings(effective: &Effective, errors: &mut Errors) {
     }
     check_provider_waits(effective, errors);
     check_names(effective, errors);
-    errors.keep(check_one_provider(effective));
+    check_routing(effective, errors);
+    crate::retry_settings::check_retries(effective, errors);
     errors.keep(check_usage(effective));
 }
 
@@ -61,7 +62,9 @@ fn check_relation(
     effective: &Effective,
     (short, long, strictly, why): (&str, &str, bool, &str),
 ) -> Result<(), ConfigError> {
-    let (less, more): (Duration, Duration) = (effective.read(short), effective.read(long));
+    let span = |path: &str| effective.read_at::<Duration>(&closed(path));
+    // A word in place of a time has no relation to others.
+    let (Some(less), Some(more)) = (span(short), span(long)) else { return Ok(()) };
     if less < more || (less == more && !strictly) {
         return Ok(());
     }
@@ -100,14 +103,25 @@ fn check_provider_waits(effective: &Effective, errors: &mut Errors) {
     }
 }
 
-/// Fail-over between several providers does not work yet, and a provider that is never used is worse than an error.
-fn check_one_provider(effective: &Effective) -> Result<(), ConfigError> {
-    let [first, second, ..] = &effective.labels("provider")[..] else { return Ok(()) };
-    let name = Name::of(["provider", second]);
-    let problem =
-        format!("is a second provider beside `provider.{first}`, and this version buys from one only");
-    let at = effective.origin(&name.below("name"));
-    Err(ConfigError::at(&at, &name, format!("{problem}: keep the one to use, and take the other out")))
+/// Checks that the lists of a provider, and the rules for single tenants, name kinds and tenants that exist.
+fn check_routing(effective: &Effective, errors: &mut Errors) {
+    let tenants = effective.labels("tenant");
+    let unknown = |name: &Name, tenant: &str| {
+        let problem = format!("names the tenant `{}`, and there is none", tenant.escape_debug());
+        effective.unsound(name, problem, "`quittance tenant list` shows them all")
+    };
+    for label in effective.labels("provider") {
+        let name = Name::of(["provider", &label, "tenants"]);
+        let listed: Vec<String> = effective.read_at(&name).unwrap_or_default();
+        for tenant in listed.iter().filter(|tenant| !tenants.contains(tenant)) {
+            errors.push(unknown(&name, tenant));
+        }
+    }
+    for (name, _) in effective.below(&Name::of(["routing", "tenants"])) {
+        if !tenants.iter().any(|tenant| tenant == name.last()) {
+            errors.push(unknown(name, name.last()));
+        }
+    }
 }
 
 /// Names that the operator chose, in flags and variables as well as in the file.

@@ -8,6 +8,7 @@ use crate::layers::Environment;
 use crate::lifetimes::lifetimes;
 use crate::named_secret::{CallerKey, Credential};
 use crate::providers::{ProviderConfig, prices, provider, throttle};
+use crate::retry_settings::retry_rules;
 use crate::reuse::ReuseRules;
 use crate::setting_name::Name;
 use crate::store::{StoreConfig, StoreUrl};
@@ -15,7 +16,7 @@ use crate::tenants::{TenantConfig, tenant};
 use crate::{check, nearest, pools};
 use quittance::{LifeRule, PoolSpec, SPILL_BYTES_MAX};
 use quittance_engine::targets::HostPattern;
-use quittance_engine::{Settings, Targets, Throttle};
+use quittance_engine::{ProviderRules, Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{KeySettings, Kind, Money, Policy, Preset, WhenInDoubt};
 use quittance_protocol::Dialect;
@@ -65,13 +66,15 @@ pub struct Config {
     pub(crate) sums_days: u64,
     /// Pools that exist from the start.
     pub pools: Vec<PoolSpec>,
-    /// The providers, in the order of the file. Orders go to the first.
+    /// The providers, in the order of the file.
     pub providers: Vec<ProviderConfig>,
     pub tenants: Vec<TenantConfig>,
     /// Probable mistakes without an effect, such as a variable that is no setting.
     pub warnings: Vec<String>,
     /// Every value with its origin.
     pub(crate) effective: Effective,
+    /// The variables that it was read with. The keys of a client of our API are there, too.
+    pub environment: Environment,
 }
 
 /// The certificate of the https listener.
@@ -138,6 +141,7 @@ impl Config {
             tenants: Vec::new(),
             warnings: Vec::new(),
             effective: Effective::default(),
+            environment: Environment::default(),
         }
     }
 
@@ -167,11 +171,8 @@ impl Config {
         config.tenants = effective.list("tenant", |label| tenant(&effective, &label, environment, errors));
         config.pools = pools::pools(&effective, errors);
         config.policy.callbacks = config.public_url.is_some();
-        if let Some(provider) = config.providers.first() {
-            config.policy.unsolvable = provider.unsolvable();
-            config.policy.result_kept = provider.result_kept();
-        }
         config.effective = effective;
+        config.environment = environment.clone();
         check::secrets(&config, errors);
         pools::check(&config, errors);
         config
@@ -188,8 +189,7 @@ impl Config {
         Self { store: self.store.as_it_is(), ..self.clone() }
     }
 
-    /// Sets everything that the engine takes, except its identity and its callback address. The engine uses only the
-    /// first provider.
+    /// Sets everything that the engine takes, except its identity and its callback address.
     pub fn apply(&self, settings: &mut Settings) {
         self.effective.apply(&Name::top(), settings);
         settings.policy = self.policy;
@@ -202,11 +202,15 @@ impl Config {
             .map(|tenant| (tenant.name().to_owned(), tenant.rule(&self.targets)))
             .collect();
         settings.is_shared = self.tenants.len() > 1;
-        settings.throttle = self.providers.first().map_or(self.throttle, |provider| provider.throttle);
         settings.lifetimes.clone_from(&self.lifetimes);
-        settings.provider = self.providers.first().map(|provider| provider.name.clone()).unwrap_or_default();
-        settings.prices = self.price_table();
-        self.currency().clone_into(&mut settings.currency);
+        settings.providers = self.providers.iter().map(|provider| provider.rules(&self.prices)).collect();
+        if settings.providers.is_empty() {
+            let (throttle, prices) = (self.throttle, self.prices.clone());
+            settings.providers.push(ProviderRules { throttle, prices, ..ProviderRules::default() });
+        }
+        let rules = |list| self.effective.entries(&Name::of(["routing", list])).into_iter().collect();
+        (settings.routing.kinds, settings.routing.tenants) = (rules("kinds"), rules("tenants"));
+        settings.retries = retry_rules(&self.effective);
         settings.usage_days = self.usage_days;
         settings.sums_days = self.sums_days;
         // `targets.undescribed` decides about kinds without a description: clients know new ones before we do.

@@ -11,6 +11,7 @@ use crate::setting_name::Name;
 use crate::setting_shape::SettingShape;
 use crate::value::{Raw, SettingValue};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -63,8 +64,15 @@ fn is_written_down(raw: &Raw, origin: &SettingOrigin) -> bool {
 }
 
 /// The environment variables. They are passed as an argument, so that no test changes the real ones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, String>);
+
+/// Values may be secrets.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Environment({} variables)", self.0.len())
+    }
+}
 
 impl Environment {
     /// The variables of this process. A variable that is not Unicode is left out: it cannot be a setting.

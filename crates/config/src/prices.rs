@@ -16,6 +16,22 @@ impl ProviderConfig {
         price_list(self.dialect().name()).filter(|list| list.currency == self.currency)
     }
 
+    /// What an answer of each kind costs here if the provider does not report it; `all` are the operator's prices for
+    /// all providers. A kind without an entry has no known price.
+    pub(crate) fn price_table(&self, all: &BTreeMap<String, Money>) -> BTreeMap<String, Money> {
+        let listed = self.price_list().into_iter().flat_map(PriceList::prices);
+        let mut own = all.clone();
+        own.extend(self.prices.clone());
+        // The operator's price of a kind is that of its variants, too.
+        let is_overridden = |name: &str| own.contains_key(name.split('+').next().unwrap_or(name));
+        let mut table: BTreeMap<String, Money> = listed
+            .filter(|(name, _)| !is_overridden(name))
+            .map(|(name, price)| (name.to_owned(), price))
+            .collect();
+        table.extend(own);
+        table
+    }
+
     /// Whether the service charges for unsolvable tasks, in any currency.
     pub(crate) fn unsolvable(&self) -> Unsolvable {
         price_list(self.dialect().name()).map_or(Unsolvable::NotKnown, |list| list.unsolvable)
@@ -35,21 +51,10 @@ impl Config {
         self.providers.first().map_or(DEFAULT_CURRENCY, |provider| &provider.currency)
     }
 
-    /// What an answer of each kind costs if the provider does not report it. A kind without an entry has no known
-    /// price.
+    /// What an answer of each kind costs at the first provider if it does not report it. A kind without an entry has
+    /// no known price.
     pub fn price_table(&self) -> BTreeMap<String, Money> {
-        let first = self.providers.first();
-        let listed = first.and_then(ProviderConfig::price_list).into_iter().flat_map(PriceList::prices);
-        let mut own = self.prices.clone();
-        own.extend(first.map(|provider| provider.prices.clone()).unwrap_or_default());
-        // The operator's price of a kind is that of its variants, too.
-        let is_overridden = |name: &str| own.contains_key(name.split('+').next().unwrap_or(name));
-        let mut table: BTreeMap<String, Money> = listed
-            .filter(|(name, _)| !is_overridden(name))
-            .map(|(name, price)| (name.to_owned(), price))
-            .collect();
-        table.extend(own);
-        table
+        self.providers.first().map_or_else(|| self.prices.clone(), |first| first.price_table(&self.prices))
     }
 
     /// Pools whose budget lets them buy nothing, because the price is not known or more than the budget, each with what
@@ -73,19 +78,41 @@ impl Config {
         stopped.collect()
     }
 
-    /// Where prices come from, in words.
-    pub fn price_source(&self) -> String {
-        let own = self.prices.len() + self.providers.first().map_or(0, |provider| provider.prices.len());
-        let own = match own {
-            0 => String::new(),
-            own => format!("; {own} set in the configuration"),
+    /// Where the prices of each provider come from.
+    pub fn price_sources(&self) -> Vec<PriceSource> {
+        let Some(_) = self.providers.first() else {
+            let words = format!("no provider, so no price list{}", own_prices(self.prices.len()));
+            return vec![PriceSource { words, is_empty: self.prices.is_empty() }];
         };
-        match self.providers.first().map(|provider| (provider, provider.price_list())) {
-            None => format!("no provider, so no price list{own}"),
-            Some((provider, None)) => {
-                format!("no price list ships for {} in {}{own}", provider.dialect(), provider.currency)
-            }
-            Some((_, Some(list))) => format!("list of {list}: {}{own}", list.note),
-        }
+        let source = |provider: &ProviderConfig| {
+            let own = own_prices(self.prices.len() + provider.prices.len());
+            let words = match provider.price_list() {
+                None => {
+                    format!("no price list ships for {} in {}{own}", provider.dialect(), provider.currency)
+                }
+                Some(list) => format!("list of {list}: {}{own}", list.note),
+            };
+            let words = match self.providers.len() {
+                1 => words,
+                _ => format!("{}: {words}", provider.name),
+            };
+            PriceSource { words, is_empty: provider.price_table(&self.prices).is_empty() }
+        };
+        self.providers.iter().map(source).collect()
+    }
+}
+
+/// Where the prices of a provider come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PriceSource {
+    pub words: String,
+    /// Whether no price is known.
+    pub is_empty: bool,
+}
+
+fn own_prices(own: usize) -> String {
+    match own {
+        0 => String::new(),
+        own => format!("; {own} set in the configuration"),
     }
 }

@@ -7,14 +7,14 @@ use crate::layers::Environment;
 use crate::named_files::certificates;
 use crate::named_secret::Credential;
 use crate::prices::currency_at;
+use crate::retry_settings::retry_limits;
 use crate::setting_name::Name;
 use quittance::{ApiKey, ProviderSettings};
-use quittance_engine::Throttle;
-use quittance_lifecycle::{FaultClass, Money};
-use quittance_protocol::classic::ClassicCodes;
+use quittance_engine::{ProviderRules, Throttle};
+use quittance_lifecycle::{FaultClass, Money, RetryLimits};
 use quittance_protocol::classic::code::class_named;
 use quittance_protocol::classic::dialect::PollQuota;
-use quittance_protocol::{Dialect, Protocol};
+use quittance_protocol::{Dialect, Protocol, ServiceCodes};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -31,6 +31,11 @@ pub struct ProviderConfig {
     pub(crate) prices: BTreeMap<String, Money>,
     /// The currency of its account, by ISO 4217.
     pub currency: String,
+    /// The kinds and the tenants for which it gets orders; `None` means all.
+    pub(crate) kinds: Option<Vec<String>>,
+    pub(crate) tenants: Option<Vec<String>>,
+    pub(crate) weight: u32,
+    pub(crate) retry: RetryLimits,
 }
 
 impl ProviderConfig {
@@ -46,6 +51,22 @@ impl ProviderConfig {
         }
     }
 
+    /// The rules by which the engine uses it. `all` are the prices for all providers.
+    pub(crate) fn rules(&self, all: &BTreeMap<String, Money>) -> ProviderRules {
+        ProviderRules {
+            name: self.name.clone(),
+            currency: self.currency.clone(),
+            prices: self.price_table(all),
+            throttle: self.throttle,
+            unsolvable: Some(self.unsolvable()),
+            result_kept: self.result_kept(),
+            kinds: self.kinds.clone(),
+            tenants: self.tenants.clone(),
+            weight: self.weight,
+            retry: self.retry,
+        }
+    }
+
     /// The provider's address, without a slash at the end.
     pub fn url(&self) -> &str {
         &self.settings.url
@@ -56,15 +77,10 @@ impl ProviderConfig {
         &self.settings.extra_ca
     }
 
-    /// The operator's corrections of what its codes mean.
-    pub const fn corrections(&self) -> &BTreeMap<String, FaultClass> {
-        &self.settings.codes
-    }
-
-    /// The meaning of its codes, with the operator's corrections. The JSON protocol has the codes of 2captcha.
-    pub fn codes(&self) -> ClassicCodes {
-        let codes = ClassicCodes::of(self.dialect().classic_reply());
-        self.corrections().iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
+    /// The meaning of its codes, with the operator's corrections.
+    pub fn codes(&self) -> ServiceCodes {
+        let codes = ServiceCodes::of(self.protocol);
+        self.settings.codes.iter().fold(codes, |codes, (code, class)| codes.with(code, *class))
     }
 
     /// Settings for its adapter; an error if the key is missing.
@@ -101,6 +117,10 @@ pub(crate) fn provider(
     settings.submit_interval = Some(throttle.submit_interval);
     settings.poll_quota = errors.keep(poll_quota(effective, &table, protocol)).flatten();
     Some(ProviderConfig {
+        kinds: effective.read_at(&table.below("kinds")),
+        tenants: effective.read_at(&table.below("tenants")),
+        weight: effective.read_at(&table.below("weight")).unwrap_or(1),
+        retry: retry_limits(effective, &table),
         name: label.to_owned(),
         protocol,
         key,

@@ -2,9 +2,10 @@
 
 use crate::effective::Effective;
 use crate::setting_name::Name;
-use quittance_engine::targets::HostPattern;
+use quittance::Order;
+use quittance_engine::targets::{HostPattern, host_of_page};
 use quittance_gateway::ReuseSetting;
-use quittance_lifecycle::Reuse;
+use quittance_lifecycle::{Reuse, Value};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -55,8 +56,26 @@ impl ReuseRules {
         }
     }
 
+    /// Applies the rules to an order that does not set its own.
+    #[must_use]
+    pub fn apply(&self, order: Order) -> Order {
+        let draft = order.draft();
+        if draft.reuse.is_some() {
+            return order;
+        }
+        let host = match draft.params.get("pageurl") {
+            Some(Value::Text(page)) => host_of_page(page),
+            _ => None,
+        };
+        match self.setting(&draft.tenant, order.kind(), host.as_deref()).map(|setting| setting.reuse) {
+            Some(Reuse::Shared) => order.shared(),
+            Some(Reuse::Exclusive) => order.exclusive(),
+            None => order,
+        }
+    }
+
     /// The setting for an order of this tenant and kind, with the host of its page as
-    /// [`host_of_page`](quittance_engine::targets::host_of_page) writes it, if it has one. `None` if the kind decides.
+    /// [`host_of_page`] writes it, if it has one. `None` if the kind decides.
     pub fn setting(&self, tenant: &str, kind: &str, host: Option<&str>) -> Option<ReuseSetting> {
         let by_host = || {
             let host = host?;

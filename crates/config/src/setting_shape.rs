@@ -7,6 +7,7 @@ use crate::value::{Raw, SettingValue};
 use crate::{decimal, duration, rate};
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, KeyDigest};
+use quittance_lifecycle::follow_up::WEBHOOK_PAUSES_MAX;
 use quittance_lifecycle::terms::{TENANT_BYTES_MAX, page_host};
 use quittance_lifecycle::{FaultClass, Signal};
 use quittance_ports::Hours;
@@ -76,6 +77,8 @@ shapes! {
     Host |text, _| same(text, HostPattern::parse(text).is_ok()), format!("a host: {HOST_FORM}");
     Network |text, _| same(text, Allowed::parse(text).is_ok()),
         "a host, an address or a network, such as \"10.0.0.0/8\"";
+    Pause |text, _| duration::parse(text).filter(|pause| !pause.is_zero() && *pause <= DURATION_MAX).map(duration::render),
+        "a duration, such as \"30s\"";
     Hours |text, _| Hours::parse(text).ok().map(|hours| hours.to_string()),
         "a part of the day in UTC, such as \"08:00-20:30\"";
     Currency |text, _| same(text, text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase())),
@@ -140,6 +143,10 @@ impl SettingShape {
             Self::List(Self::Network) => "a list of hosts, addresses or networks: \"hooks.example.org\", \
                                           \"*.example.org\", \"10.0.0.7\", \"10.0.0.0/8\""
                 .into(),
+            Self::List(Self::Pause) => {
+                "a list of at most 16 durations, such as [\"2s\", \"1m\", \"2h\"]".into()
+            }
+            Self::List(Self::Label) => "a list of names, such as [\"team-a\"]".into(),
             Self::List(_) => "a list of parts of the day in UTC, such as [\"08:00-20:30\"]".into(),
             Self::Command => {
                 "a list of a program and its arguments, such as [\"/usr/local/bin/page-me\", \"--now\"]; \
@@ -212,7 +219,8 @@ impl SettingShape {
             }
             (Self::List(item), Raw::List(entries)) => {
                 let read = entries.iter().map(|entry| item.read_text(entry, folder));
-                read.collect::<Option<_>>().map(SettingValue::List)
+                let is_short = *item != Self::Pause || entries.len() <= WEBHOOK_PAUSES_MAX;
+                read.collect::<Option<_>>().filter(|_| is_short).map(SettingValue::List)
             }
             (Self::Command, Raw::List(words)) => words
                 .first()

@@ -14,6 +14,7 @@ mod stock;
 
 use crate::setting::Setting;
 use crate::setting_shape::{DURATION_MAX, SettingShape};
+use quittance_lifecycle::MAX_RETRIES_MAX;
 use std::time::Duration;
 
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
@@ -39,6 +40,11 @@ const SECOND_OR_MORE: SettingShape = duration(Duration::from_secs(1), DURATION_M
 /// A duration of which zero switches the feature off.
 const ANY: SettingShape = duration(Duration::ZERO, DURATION_MAX);
 const SOME: SettingShape = count(1, 1_000_000);
+/// How often an order may be tried again.
+const MOST_RETRIES: SettingShape = count(0, MAX_RETRIES_MAX as u64);
+const MOST_RETRIES_HELP: &str = "overrides retry.max_retries for these orders";
+const RETRY_BASE_HELP: &str = "overrides retry.base for these orders";
+const RETRY_CAP_HELP: &str = "overrides retry.cap for these orders";
 const BYTES: SettingShape = count(1024, 1 << 40);
 const REUSE: SettingShape = SettingShape::OneOf(&["by_kind", "shared", "exclusive"]);
 

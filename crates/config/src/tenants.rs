@@ -44,13 +44,25 @@ impl TenantConfig {
     /// What every order of the tenant is checked against. `targets` are those of all tenants.
     pub fn rule(&self, targets: &Targets) -> TenantRule {
         let own = |hosts: &Vec<HostPattern>| Targets { allow: hosts.clone(), ..targets.clone() };
-        TenantRule { targets: self.hosts.as_ref().map(own), kinds: self.limits.kinds.clone() }
+        let TenantSettings { kinds, weight, priority, .. } = &self.limits;
+        TenantRule {
+            targets: self.hosts.as_ref().map(own),
+            kinds: kinds.clone(),
+            weight: *weight,
+            priority: *priority,
+        }
     }
 
     /// Settings for an API that knows the tenant by its name only: without its key, its secrets and its pace.
     pub fn settings_without_key(&self, targets: &Targets) -> TenantSettings {
-        let TenantRule { targets, kinds } = self.rule(targets);
-        TenantSettings { targets, kinds, ..TenantSettings::new(self.name(), KeyDigest([0; 32])) }
+        let TenantRule { targets, kinds, weight, priority } = self.rule(targets);
+        TenantSettings {
+            targets,
+            kinds,
+            weight,
+            priority,
+            ..TenantSettings::new(self.name(), KeyDigest([0; 32]))
+        }
     }
 
     /// Settings for the gateway. Fails if a secret is missing or wrong. `targets` are those of all tenants.

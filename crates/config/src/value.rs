@@ -4,7 +4,7 @@ use crate::setting_name::toml_text;
 use crate::{duration, rate};
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, Rate};
-use quittance_lifecycle::{Jitter, Money, Reuse, WhenInDoubt};
+use quittance_lifecycle::{Jitter, Money, Priority, Reuse, RoutingRule, WebhookPauses, WhenInDoubt};
 use quittance_ports::Hours;
 use quittance_protocol::Dialect;
 use std::fmt;
@@ -135,14 +135,28 @@ texts! {
     Rate: |text| rate::parse(text), |_| None;
     Dialect: |text| text.parse().ok(), |_| None;
     Reuse: |text| [Self::Shared, Self::Exclusive].into_iter().find(|reuse| reuse.name() == text), |_| None;
+    Priority: |text| Self::parse(text), |_| None;
     SocketAddr: |text| text.parse().ok(), |address| Some(address.to_string());
     tracing::Level: |text| text.parse().ok(), |level| Some(level.to_string().to_ascii_lowercase());
+    RoutingRule: |text| Self::parse(text), |rule| Some(rule.name().into());
     WhenInDoubt: |text| DOUBTS.into_iter().find(|(_, word)| word == text).map(|(doubt, _)| doubt),
         |doubt| DOUBTS.into_iter().find(|(known, _)| known == doubt).map(|(_, word)| word.into());
 }
 
 const DOUBTS: [(WhenInDoubt, &str); 2] =
     [(WhenInDoubt::Resubmit, "resubmit"), (WhenInDoubt::DeadLetter, "dead_letter")];
+
+impl SettingField for WebhookPauses {
+    fn value(&self) -> Option<SettingValue> {
+        Some(SettingValue::List(self.as_slice().iter().map(|pause| duration::render(*pause)).collect()))
+    }
+
+    fn of(value: &SettingValue) -> Option<Self> {
+        let SettingValue::List(entries) = value else { return None };
+        let pauses: Option<Vec<Duration>> = entries.iter().map(|entry| duration::parse(entry)).collect();
+        Self::new(&pauses?)
+    }
+}
 
 impl SettingField for Jitter {
     fn value(&self) -> Option<SettingValue> {

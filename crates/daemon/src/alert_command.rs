@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 const RUN_WAIT: Duration = Duration::from_secs(30);
 
 /// Runs the program for each alert, for as long as the daemon runs.
-pub fn run_program(
+pub(crate) fn run_program(
     mut heard: Receiver<Announcement>,
     config: &Config,
 ) -> impl Future<Output = ()> + Send + use<> {

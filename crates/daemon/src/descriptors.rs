@@ -29,7 +29,7 @@ pub fn connections(wanted: usize, files: Option<u64>) -> usize {
 
 /// Raises the limit as far as the system allows. Returns how many of the wanted connections are possible.
 #[must_use]
-pub fn raise(wanted: usize) -> usize {
+pub(crate) fn raise(wanted: usize) -> usize {
     let (current, maximum) = descriptors();
     #[cfg(unix)]
     if current != maximum {

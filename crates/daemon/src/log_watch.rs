@@ -88,7 +88,7 @@ impl KnownStore {
 }
 
 /// Logs changes for operators, as long as the daemon runs.
-pub async fn log_changes(gateway: Gateway) {
+pub(crate) async fn log_changes(gateway: Gateway) {
     let mut commits = gateway.orders().commit_feed().watch();
     let mut look = tokio::time::interval(LOOK);
     let mut known = Known::default();
@@ -118,7 +118,7 @@ impl Known {
             (Some(fault), false) => tracing::warn!(
                 code = %fault.code.escape_debug(),
                 class = fault.class.name(),
-                "nothing more is submitted: the provider does not accept the account: fix it, then release (POST /v1/admin/release) or start again"
+                "nothing more is submitted: the provider does not accept the account: fix it, then run `quittance provider resume` or start again"
             ),
             (None, true) => tracing::info!("submitting again"),
             _ => {}

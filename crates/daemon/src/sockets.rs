@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
 
 /// The default address for https.
-pub const HTTPS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8743);
+pub(crate) const HTTPS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8743);
 /// The setting with the address for http.
 const HTTP_SETTING: &str = "listen";
 const HTTPS_SETTING: &str = "tls.listen";
@@ -75,16 +75,19 @@ fn socket_uses(names: Option<&str>, count: usize) -> Result<Vec<SocketUse>, Stri
 
 /// An address to listen on.
 #[derive(Clone, Copy, Debug)]
-pub struct ListenRequest {
-    pub http: SocketAddr,
-    pub https: Option<SocketAddr>,
+pub(crate) struct ListenRequest {
+    pub(crate) http: SocketAddr,
+    pub(crate) https: Option<SocketAddr>,
     /// Whether callers need no key, because no tenant is configured.
-    pub is_open: bool,
+    pub(crate) is_open: bool,
 }
 
 impl ListenRequest {
     /// Opens the sockets, or takes those of systemd.
-    pub fn bind(self, inherited: Inherited) -> Result<(TcpListener, Option<TcpListener>), CannotListen> {
+    pub(crate) fn bind(
+        self,
+        inherited: Inherited,
+    ) -> Result<(TcpListener, Option<TcpListener>), CannotListen> {
         if inherited.https.is_some() && self.https.is_none() {
             let what = "systemd has opened a socket for https, and there is no certificate: set `tls.cert_file` and \
                         `tls.key_file`, or take the socket out of the unit";
@@ -117,7 +120,7 @@ impl ListenRequest {
 
     /// Why these addresses cannot be listened on; empty if they can. Each is opened for a test and closed again.
     #[must_use]
-    pub fn unusable(self) -> Vec<CannotListen> {
+    pub(crate) fn unusable(self) -> Vec<CannotListen> {
         let wanted = [(Some(self.http), HTTP_SETTING), (self.https, HTTPS_SETTING)];
         let tried =
             wanted.into_iter().filter_map(|(address, setting)| listen_on(self.kept(address?), setting).err());

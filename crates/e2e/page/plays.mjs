@@ -218,7 +218,32 @@ export async function alert({ open, enter, step, visit }) {
   await page.locator('.alerts li.cleared').filter({ hasText: /provider/i }).first().waitFor({ timeout: 180_000 });
 }
 
-const VIEWS = { overview: '#/', dead: '#/dead', search: '#/search?q=example', usage: '#/usage', pools: '#/pools', alerts: '#/alerts', settings: '#/settings' };
+/** A provider is paused and resumed with the keyboard alone. */
+export async function providers({ open, enter, visit }) {
+  const page = await open();
+  await enter(page);
+  await visit(page, '#/providers');
+  const row = page.getByRole('table', { name: 'Providers' }).locator('tbody tr').first();
+  await row.locator('.sign', { hasText: 'OK' }).waitFor();
+  const press = async (name, verb, state) => {
+    const act = row.getByRole('button', { name: new RegExp(`^${name} `) });
+    await act.focus();
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog');
+    await dialog.waitFor();
+    await dialog.getByRole('button', { name: verb, exact: true }).focus();
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'hidden' });
+    await row.locator('.sign', { hasText: state }).waitFor();
+    assert.notEqual(await page.evaluate(() => document.activeElement.tagName), 'BODY', 'keyboard users continue here');
+  };
+  await press('Pause', 'Pause', 'Paused');
+  await row.getByText('a person has paused it').waitFor();
+  await press('Drain', 'Drain', 'Drained');
+  await press('Resume', 'Resume', 'OK');
+}
+
+const VIEWS = { overview: '#/', dead: '#/dead', search: '#/search?q=example', usage: '#/usage', providers: '#/providers', pools: '#/pools', alerts: '#/alerts', settings: '#/settings' };
 
 async function firstOrder(page, visit) {
   await visit(page, '#/dead');

@@ -66,7 +66,7 @@ impl Engine {
                 return Ok(ApplyOutcome::Ignored { now: current, why: WhyIgnored::OldNews });
             }
             let at = self.now();
-            let policy = self.policy(&current.order);
+            let policy = self.policy_about(&current.order, event.attempt());
             match (self.settings.rules.transition)(&current.order, event.clone(), at, &policy) {
                 Decision::Ignore(why) => {
                     self.count_ignored(why);
@@ -117,6 +117,8 @@ impl Engine {
     fn advanced(&self, now: Versioned, effect: Option<Effect>) -> ApplyOutcome {
         self.note_commit(&now.order);
         self.hold(&now);
+        self.see(&now.order);
+        self.expect_poll(&now.order);
         if let Some(due) = now.order.due() {
             self.expect_timer(due);
         }

@@ -1,5 +1,5 @@
-//! The circuit breaker before one provider. Several lost submits in a row shut the breaker. After a pause, one submit
-//! at a time tries the provider.
+//! The circuit breaker before one provider account. Several lost submits in a row open its circuit (`circuit.rs`).
+//! After a pause, one submit at a time tries the provider.
 //!
 //! A submit may be lost because the provider is away, or because the provider cannot handle that one order. If
 //! several tenants share the provider, losses of one tenant shut the breaker for that tenant only. Losses of several
@@ -13,6 +13,8 @@
 //! ```
 
 use crate::Throttle;
+use crate::circuit::{Circuit, CircuitSign};
+use crate::gate_rules::GateRules;
 use quittance_lifecycle::{Backoff, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,10 +25,9 @@ const ACCEPTED_WINDOW: Duration = Duration::from_secs(60);
 const LAST_TO_TRY: Duration = Duration::from_secs(1);
 
 /// The losses of one tenant since a submit was last accepted.
-#[derive(Default)]
 struct Losses {
     in_a_row: u32,
-    shut_until: Timestamp,
+    circuit: Circuit,
 }
 
 pub(crate) struct Breaker {
@@ -36,9 +37,9 @@ pub(crate) struct Breaker {
     /// The tenants that have lost submits since any submit was last accepted. If there is only one tenant, the map
     /// has one entry with an empty name.
     losses: BTreeMap<String, Losses>,
-    /// How many submits were lost since the breaker tripped for all tenants; `None` if it has not tripped.
-    since_trip: Option<u32>,
-    shut_until: Timestamp,
+    /// The circuit for all tenants.
+    circuit: Circuit,
+    new_circuit: Circuit,
     /// The tenant whose submit was lost last.
     last_lost: String,
     /// When a submit of a tenant was last accepted, within [`ACCEPTED_WINDOW`].
@@ -46,14 +47,15 @@ pub(crate) struct Breaker {
 }
 
 impl Breaker {
-    pub(crate) fn new(backoff: Backoff, throttle: Throttle, is_shared: bool) -> Self {
+    pub(crate) const fn new(rules: GateRules, backoff: Backoff, throttle: Throttle, is_shared: bool) -> Self {
+        let circuit = Circuit::new(rules, throttle.probe);
         Self {
             backoff,
             throttle,
             is_shared,
             losses: BTreeMap::new(),
-            since_trip: None,
-            shut_until: Timestamp::ZERO,
+            circuit,
+            new_circuit: circuit,
             last_lost: String::new(),
             accepted: BTreeMap::new(),
         }
@@ -74,29 +76,24 @@ impl Breaker {
         counted >= trip_at && (!self.is_shared || tenants > 1)
     }
 
-    fn is_tripped_for(&self, losses: &Losses) -> bool {
-        losses.in_a_row >= self.throttle.trip_at
-    }
-
-    /// Counts a lost submit of this tenant.
-    pub(crate) fn lost(&mut self, tenant: &str, now: Timestamp, grain: u64) {
-        let tenant = self.name(tenant);
-        let losses = self.losses.entry(tenant.to_owned()).or_default();
+    /// Counts a lost submit of this tenant, which was sent at `sent`.
+    pub(crate) fn lost(&mut self, tenant: &str, sent: Timestamp, now: Timestamp, grain: u64) {
+        let tenant = self.name(tenant).to_owned();
+        let new = Losses { in_a_row: 0, circuit: self.new_circuit };
+        let losses = self.losses.entry(tenant.clone()).or_insert(new);
         losses.in_a_row = losses.in_a_row.saturating_add(1);
-        let in_a_row = losses.in_a_row;
-        tenant.clone_into(&mut self.last_lost);
-        if self.is_confirmed() {
-            let since_trip = self.since_trip.map_or(0, |count| count.saturating_add(1));
-            self.since_trip = Some(since_trip);
-            self.shut_until = self.shut_until.max(now + self.backoff.pause(since_trip, grain));
-        } else if let Some(over) = in_a_row.checked_sub(self.throttle.trip_at) {
-            let until = now + self.backoff.pause(over, grain);
-            let losses = self.losses.entry(tenant.to_owned()).or_default();
-            losses.shut_until = losses.shut_until.max(until);
+        self.last_lost.clone_from(&tenant);
+        let is_confirmed = self.is_confirmed();
+        let pause = self.backoff.pause(self.circuit.failed(), grain);
+        self.circuit.note(CircuitSign::Lost { sent, is_enough: is_confirmed, pause }, now);
+        if let Some(losses) = self.losses.get_mut(&tenant).filter(|_| !is_confirmed) {
+            let is_enough = losses.in_a_row >= self.throttle.trip_at;
+            let pause = self.backoff.pause(losses.circuit.failed(), grain);
+            losses.circuit.note(CircuitSign::Lost { sent, is_enough, pause }, now);
         }
     }
 
-    /// Counts an accepted submit of this tenant: the provider is available.
+    /// A submit of this tenant was accepted, or a callback has settled a doubt: the provider is available.
     pub(crate) fn accepted(&mut self, tenant: &str, now: Timestamp) {
         self.reset();
         if self.is_shared {
@@ -105,56 +102,72 @@ impl Breaker {
         }
     }
 
-    /// The provider replied, but did not accept. Tenants that wait keep waiting, and the count begins again.
-    pub(crate) fn replied(&mut self) {
-        self.since_trip = None;
-        self.losses.values_mut().for_each(|losses| losses.in_a_row = 0);
+    /// The provider replied to this tenant, but did not accept. Other tenants that wait keep waiting, and the count
+    /// begins again.
+    pub(crate) fn replied(&mut self, tenant: &str, now: Timestamp) {
+        self.circuit.note(CircuitSign::Replied, now);
+        let tenant = self.name(tenant);
+        for (name, losses) in &mut self.losses {
+            losses.in_a_row = 0;
+            if name == tenant {
+                losses.circuit.note(CircuitSign::Replied, now);
+            }
+        }
     }
 
     pub(crate) fn reset(&mut self) {
         self.losses.clear();
-        (self.since_trip, self.shut_until) = (None, Timestamp::ZERO);
+        self.circuit = self.new_circuit;
     }
 
-    /// A submit of this tenant goes out. If the breaker has tripped, other submits wait for its result.
+    /// A submit of this tenant goes out. If a circuit is open, other submits wait for its result.
     pub(crate) fn passed(&mut self, tenant: &str, now: Timestamp) {
-        let until = now + self.throttle.probe;
-        if self.since_trip.is_some() {
-            self.shut_until = until;
-            return;
-        }
-        let trip_at = self.throttle.trip_at;
+        self.note(tenant, CircuitSign::Asked, now);
+    }
+
+    /// The submit of this tenant that went out at `sent` was not made: another one may try.
+    pub(crate) fn not_made(&mut self, tenant: &str, sent: Timestamp, now: Timestamp) {
+        self.note(tenant, CircuitSign::NotMade { sent }, now);
+    }
+
+    fn note(&mut self, tenant: &str, sign: CircuitSign, now: Timestamp) {
+        self.circuit.note(sign, now);
         let tenant = self.name(tenant);
-        if let Some(losses) = self.losses.get_mut(tenant).filter(|losses| losses.in_a_row >= trip_at) {
-            losses.shut_until = until;
+        if let Some(losses) = self.losses.get_mut(tenant) {
+            losses.circuit.note(sign, now);
         }
+    }
+
+    /// Whether submits go out one at a time, for all tenants or for this one.
+    pub(crate) fn is_probing(&self, tenant: &str) -> bool {
+        let own = self.losses.get(self.name(tenant));
+        !self.circuit.is_closed() || own.is_some_and(|losses| !losses.circuit.is_closed())
     }
 
     /// Until when no submit of any tenant goes out.
-    pub(crate) const fn shut_until(&self) -> Timestamp {
-        self.shut_until
+    pub(crate) fn shut_until(&self) -> Timestamp {
+        self.circuit.shut_until()
     }
 
     /// Until when no submit of this tenant goes out.
     pub(crate) fn shut_until_for(&self, tenant: &str) -> Timestamp {
         let tenant = self.name(tenant);
-        let own = self.losses.get(tenant).map_or(Timestamp::ZERO, |losses| losses.shut_until);
-        let is_last = self.is_shared && self.since_trip.is_some() && self.last_lost == tenant;
-        let all = if is_last { self.shut_until + LAST_TO_TRY } else { self.shut_until };
-        own.max(all)
+        let own = self.losses.get(tenant).map_or(Timestamp::ZERO, |losses| losses.circuit.shut_until());
+        let is_last = self.is_shared && !self.circuit.is_closed() && self.last_lost == tenant;
+        let all = self.circuit.shut_until();
+        own.max(if is_last { all + LAST_TO_TRY } else { all })
     }
 
     /// Until when the breaker is shut because of the provider. It is shut for all tenants, or for one tenant while no
     /// submit of another tenant was accepted within [`ACCEPTED_WINDOW`].
     pub(crate) fn tripped(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.since_trip.is_some() {
-            return Some(self.shut_until);
+        if !self.circuit.is_closed() {
+            return Some(self.circuit.shut_until());
         }
-        let tripped = self
-            .losses
-            .iter()
-            .filter(|(tenant, losses)| self.is_tripped_for(losses) && !self.is_contradicted(tenant, now));
-        tripped.map(|(_, losses)| losses.shut_until).max()
+        let is_tripped =
+            |tenant: &str, losses: &Losses| !losses.circuit.is_closed() && !self.is_contradicted(tenant, now);
+        let tripped = self.losses.iter().filter(|(tenant, losses)| is_tripped(tenant, losses));
+        tripped.map(|(_, losses)| losses.circuit.shut_until()).max()
     }
 
     /// Whether a submit of another tenant was accepted within [`ACCEPTED_WINDOW`]: then this tenant's losses say
@@ -173,7 +186,7 @@ mod tests {
     const TRIP_AT: u32 = Throttle::DEFAULT.trip_at;
 
     fn shared() -> Breaker {
-        Breaker::new(Preset::Patient.backoff(), Throttle::DEFAULT, true)
+        Breaker::new(GateRules::REAL, Preset::Patient.backoff(), Throttle::DEFAULT, true)
     }
 
     const fn at(seconds: u64) -> Timestamp {
@@ -190,11 +203,11 @@ mod tests {
         breaker.accepted("bob", at(0));
         for n in 0..100 {
             assert_eq!(is_shut(&breaker, "alice", at(1)), n >= TRIP_AT);
-            breaker.lost("alice", at(1), 1);
+            breaker.lost("alice", at(1), at(1), 1);
             assert!(!is_shut(&breaker, "bob", at(1)));
         }
         assert_eq!(breaker.tripped(at(1)), None, "bob's submit was accepted a moment ago");
-        breaker.lost("bob", at(1), 1);
+        breaker.lost("bob", at(1), at(1), 1);
         assert!(!is_shut(&breaker, "bob", at(1)), "one loss of another tenant may be chance");
         breaker.accepted("bob", at(2));
         assert!(!is_shut(&breaker, "alice", at(2)), "and alice may try again");
@@ -205,10 +218,10 @@ mod tests {
         let mut breaker = shared();
         breaker.accepted("bob", at(0));
         for _ in 0..100 {
-            breaker.lost("alice", at(1), 1);
+            breaker.lost("alice", at(1), at(1), 1);
         }
-        breaker.lost("bob", at(1), 1);
-        breaker.lost("bob", at(1), 1);
+        breaker.lost("bob", at(1), at(1), 1);
+        breaker.lost("bob", at(1), at(1), 1);
         assert!(["alice", "bob", "carol"].iter().all(|tenant| is_shut(&breaker, tenant, at(1))));
         let until = breaker.tripped(at(1)).expect("it has tripped for all");
         assert!(until.since(at(1)) < Duration::from_secs(5), "alice's losses do not make the pause longer");
@@ -223,7 +236,7 @@ mod tests {
         let tenants = ["alice", "bob", "carol", "dave", "erin"];
         for tenant in tenants {
             assert_eq!(breaker.tripped(at(0)), None);
-            breaker.lost(tenant, at(0), 1);
+            breaker.lost(tenant, at(0), at(0), 1);
         }
         assert!(breaker.tripped(at(0)).is_some());
     }
@@ -235,7 +248,7 @@ mod tests {
         breaker.accepted("alice", at(0));
         for _ in 0..TRIP_AT {
             assert_eq!(breaker.tripped(at(1)), None);
-            breaker.lost("alice", at(1), 1);
+            breaker.lost("alice", at(1), at(1), 1);
         }
         let until = breaker.tripped(at(1)).expect("no other tenant says that the provider is there");
         assert!(is_shut(&breaker, "alice", at(1)) && !is_shut(&breaker, "alice", until));

@@ -187,8 +187,9 @@ impl Engine {
         let terms = &order.terms;
         let site = self.kind(&terms.kind).map(|kind| site(&kind, &terms.params)).unwrap_or_default();
         // Money of the order stays in its own currency, in which this node knows no price.
-        let price = listed_price(&self.settings.prices, terms)
-            .filter(|_| !is_in_another_currency(&terms.account, &self.settings.currency));
+        let rules = &self.provider_at(&terms.account).unwrap_or(&self.providers[0]).rules;
+        let price = listed_price(&rules.prices, terms)
+            .filter(|_| !is_in_another_currency(&terms.account, &rules.currency));
         let order = Arc::new(order.imported(site, price));
         let Some(stored) = self.commit_dead_letter(Version::ABSENT, &order).await? else {
             return Ok(AdoptOutcome::New);

@@ -5,6 +5,7 @@
 //! A genuine callback stays genuine if the store forgets: a node checks addresses with every secret that its store
 //! has had, and keeps callbacks that it cannot match yet.
 
+use crate::at_the_gate::is_silent;
 use crate::{ApplyOutcome, Engine};
 use hmac::{Hmac, KeyInit, Mac};
 use quittance_lifecycle::{
@@ -169,6 +170,7 @@ pub(crate) fn nameless(number: u32, born: Timestamp) -> Attempt {
         unpriced_since: None,
         former: None,
         callback_address: None,
+        account: None,
     }
 }
 
@@ -206,6 +208,12 @@ impl Engine {
             self.forged.fetch_add(1, Ordering::Relaxed);
         }
         is_ours
+    }
+
+    /// The order and the attempt of a callback address that this engine created.
+    pub(crate) fn addressee(&self, segment: &str) -> Option<(Key, u32)> {
+        let to = self.settings.callback.as_ref()?.recognise(segment)?;
+        Some((to.key, to.attempt))
     }
 
     /// Handles a callback; `segment` is the last part of its path. Its request began `open_for` ago, which is when
@@ -319,11 +327,17 @@ impl Engine {
         event: &Event,
     ) -> Result<CallbackOutcome, StoreError> {
         let was_open = record.order.phase.is_open();
+        let was_silent = is_silent(&record.order, event);
         Ok(match self.apply(key, Some(record), event).await? {
             ApplyOutcome::Advanced { now, effect } => {
+                self.learn_failure(&now.order, event);
+                if was_silent {
+                    self.note_settled_doubt(&now.order, event);
+                }
                 if was_open {
                     self.count_answer(&now.order);
                     self.learn_pace(&now.order, event);
+                    self.learn_quickest(&now.order, event);
                 }
                 if let Some(effect) = effect {
                     self.perform_later(now, effect);

@@ -32,6 +32,8 @@ impl Engine {
         }
         self.keep_pools().await;
         self.see_to_bulks().await;
+        self.share_endpoints().await;
+        self.replay_after_outages().await;
         self.compact_usage().await;
     }
 

@@ -6,6 +6,7 @@
 //! more.
 
 use crate::callback::address_mark;
+use crate::poll_queue::spread_turn;
 use crate::reachability::{STILL_ROUTED, successor};
 use crate::work::CHORES_SPAN;
 use crate::{Engine, lock};
@@ -170,7 +171,7 @@ impl Engine {
 
     /// Runs one round, and returns what is left of it.
     async fn ask_round(&self, round: EvidenceRound) -> Result<Option<EvidenceRound>, StoreError> {
-        let first_poll = self.settings.policy.first_poll;
+        let mut first_poll = Duration::ZERO;
         let backlog_max = self.settings.backlog_max;
         let page_max = PAGE.min(backlog_max / 4).max(1);
         let (mut after, mut is_any_young) = (round.after, false);
@@ -180,16 +181,19 @@ impl Engine {
             let Some(last) = page.last() else { break };
             let last = last.as_ref().map_or_else(|unreadable| unreadable.key, |record| record.order.key);
             // Tasks whose timers fire come first.
-            if lock(&self.run_queue).polls.len() > backlog_max / 2 {
+            if lock(&self.run_queue).polls_len() > backlog_max / 2 {
                 return Ok(Some(EvidenceRound { at: now + CHORES_SPAN, after, ..round }));
             }
             after = Some(last);
             for record in page.into_iter().flatten() {
                 let Some((number, attempt, task)) = self.to_ask(&record.order, &round, now) else { continue };
-                if now < attempt.sent + first_poll {
+                let least = self.policy(&record.order).first_poll();
+                if now < attempt.sent + least {
                     is_any_young = true;
+                    first_poll = first_poll.max(least);
                 } else {
-                    self.ask(&record.order, number, task.to_owned());
+                    let turn = spread_turn(record.order.key, now);
+                    self.ask_at(turn, &record.order, number, task.to_owned());
                 }
             }
         }

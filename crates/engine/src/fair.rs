@@ -1,50 +1,87 @@
-//! Fairness between tenants: a queue that gives every tenant its turn, and shares of seats, of which no tenant can
-//! take all.
+//! Fairness between tenants: a queue that gives every tenant its turns by its weight, and shares of seats, of which no
+//! tenant can take all.
 
+use crate::lanes::{LaneRule, Lanes, rank};
+use quittance_lifecycle::Priority;
 use std::collections::BTreeMap;
 
 /// How many turns an idle tenant keeps. So a few orders that it places at once do not wait behind the long
 /// queue of another tenant.
 const TURNS_SAVED: u64 = 4;
+/// What one turn costs a tenant of weight 1. A tenant of weight 3 pays a third of it, so it gets three turns for one.
+const TURN: u64 = 1_000_000;
 
-/// A fair queue. The tenant that has had the fewest turns is next, and within a tenant the least `K` comes first. `K`
-/// also identifies the entry: a push with the same `K` replaces it.
+/// What one turn costs a tenant of this weight.
+pub(crate) const fn turn_cost(weight: u32) -> u64 {
+    let weight = if weight == 0 { 1 } else { weight as u64 };
+    let cost = TURN / weight;
+    if cost == 0 { 1 } else { cost }
+}
+
+/// A fair queue. The tenant that has had the fewest turns for its weight is next. Within a tenant, the most urgent come
+/// first, and of those the least `K`. `K` also identifies the entry: a push with the same `K` replaces it.
 ///
 /// When the queue is full, the tenant with the most entries loses its newest entry to a tenant with fewer.
 pub(crate) struct FairQueue<K, T> {
-    tenants: BTreeMap<String, BTreeMap<K, T>>,
-    /// How many turns each tenant has had. A tenant that had none for a while is at most [`TURNS_SAVED`] behind the
+    tenants: BTreeMap<String, Lanes<K, T>>,
+    /// What the turns of each tenant have cost. A tenant that had none for a while is at most [`TURNS_SAVED`] behind the
     /// others.
     turns: BTreeMap<String, u64>,
-    /// The most turns that any tenant has had.
+    /// The most that any tenant's turns have cost.
     most_turns: u64,
     len: usize,
+    /// What one turn costs a tenant, if it has another weight than 1.
+    costs: BTreeMap<String, u64>,
+    lane_rule: LaneRule,
 }
 
 impl<K, T> Default for FairQueue<K, T> {
     fn default() -> Self {
-        Self { tenants: BTreeMap::new(), turns: BTreeMap::new(), most_turns: 0, len: 0 }
+        Self {
+            tenants: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            most_turns: 0,
+            len: 0,
+            costs: BTreeMap::new(),
+            lane_rule: rank,
+        }
     }
 }
 
 impl<K: Ord + Copy, T> FairQueue<K, T> {
+    /// A queue in which a turn costs each of these tenants this much, and any other one as much as at weight 1.
+    pub(crate) fn weighted(costs: BTreeMap<String, u64>, lane_rule: LaneRule) -> Self {
+        Self { costs, lane_rule, ..Self::default() }
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds an entry. Returns whether there was room.
+    /// Adds an entry of normal priority. Returns whether there was room.
     pub(crate) fn push(&mut self, tenant: &str, key: K, entry: T, max: usize) -> bool {
-        if let Some(queued) = self.tenants.get_mut(tenant).and_then(|queue| queue.get_mut(&key)) {
-            *queued = entry;
+        self.push_at(tenant, (Priority::Normal, key), entry, max)
+    }
+
+    /// Adds an entry. Returns whether there was room.
+    pub(crate) fn push_at(
+        &mut self,
+        tenant: &str,
+        (priority, key): (Priority, K),
+        entry: T,
+        max: usize,
+    ) -> bool {
+        if let Some(queue) = self.tenants.get_mut(tenant).filter(|queue| queue.contains(&key)) {
+            queue.insert(priority, key, entry);
             return true;
         }
-        if self.len >= max && !self.make_room(tenant, &key) {
+        if self.len >= max && !self.make_room(tenant, (priority, key)) {
             return false;
         }
         if !self.tenants.contains_key(tenant) {
             self.join(tenant);
         }
-        self.tenants.entry(tenant.to_owned()).or_default().insert(key, entry);
+        self.tenants.entry(tenant.to_owned()).or_default().insert(priority, key, entry);
         self.len += 1;
         true
     }
@@ -58,27 +95,26 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         turns.entry(tenant.to_owned()).or_insert(least);
     }
 
-    /// The fewest turns that any tenant counts as having had.
+    /// The least that any tenant's turns count as having cost.
     const fn least_turns(&self) -> u64 {
-        self.most_turns.saturating_sub(TURNS_SAVED)
+        self.most_turns.saturating_sub(TURNS_SAVED * TURN)
     }
 
-    /// Removes the newest entry of the longest queue, if that queue would still not be shorter than the tenant's own.
-    /// If the tenant's own queue is the longest, its newest entry is removed only if the new one is older.
-    fn make_room(&mut self, tenant: &str, key: &K) -> bool {
-        let own = self.tenants.get(tenant).map_or(0, BTreeMap::len);
+    /// Removes the newest of the least urgent entries of the longest queue, if that queue would still not be shorter than the tenant's own.
+    /// If the tenant's own queue is the longest, that entry is removed only if the new one comes before it.
+    fn make_room(&mut self, tenant: &str, place: (Priority, K)) -> bool {
+        let own = self.tenants.get(tenant).map_or(0, Lanes::len);
         let Some((longest, queue)) = self.tenants.iter().max_by_key(|(_, queue)| queue.len()) else {
             return false;
         };
         let (longest, length) = (longest.clone(), queue.len());
         let from = if length > own + 1 { longest } else { tenant.to_owned() };
         let Some(queue) = self.tenants.get_mut(&from) else { return false };
-        let is_newest = |last: &K| from == tenant && last < key;
-        let Some(last) = queue.last_key_value().map(|(last, _)| *last) else { return false };
-        if is_newest(&last) {
+        let Some(last) = queue.last() else { return false };
+        if from == tenant && last < place {
             return false;
         }
-        self.remove(&from, &last);
+        self.remove(&from, &last.1);
         true
     }
 
@@ -86,10 +122,19 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         let queue = self.tenants.get_mut(tenant)?;
         let removed = queue.remove(key)?;
         self.len -= 1;
-        if queue.is_empty() {
+        self.forget_if_empty(tenant);
+        Some(removed)
+    }
+
+    fn forget_if_empty(&mut self, tenant: &str) {
+        if self.tenants.get(tenant).is_some_and(|queue| queue.len() == 0) {
             self.tenants.remove(tenant);
         }
-        Some(removed)
+    }
+
+    /// The least number of turns that pass before a new entry of this tenant and priority has its turn.
+    pub(crate) fn ahead_of(&self, tenant: &str, priority: Priority) -> usize {
+        self.tenants.get(tenant).map_or(0, |queue| queue.ahead_of(priority))
     }
 
     /// Whether this tenant has an entry for which `is_it` is true.
@@ -97,30 +142,52 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         self.tenants.get(tenant).is_some_and(|queue| queue.keys().any(is_it))
     }
 
-    /// Whether a tenant for which `is_it` is true has an entry.
-    pub(crate) fn has_tenant(&self, is_it: impl Fn(&str) -> bool) -> bool {
-        self.tenants.keys().any(|tenant| is_it(tenant))
+    /// The tenants that have an entry.
+    pub(crate) fn tenants(&self) -> impl Iterator<Item = &str> {
+        self.tenants.keys().map(String::as_str)
     }
 
     pub(crate) fn pop(&mut self) -> Option<T> {
         self.pop_where(|_, _| true)
     }
 
-    /// Takes the first entry that may go now, from the tenant with the fewest turns that has such an entry.
+    /// Takes the first entry of the tenant with the fewest turns among those that may go now.
+    pub(crate) fn pop_of(&mut self, mut may_go: impl FnMut(&str) -> bool) -> Option<T> {
+        let tenant = self.in_turn().into_iter().find(|tenant| may_go(tenant))?.to_owned();
+        let (priority, key) = self.tenants.get(&tenant)?.next(self.lane_rule, |_| true)?;
+        self.take(&tenant, priority, &key)
+    }
+
+    /// Takes the first entry that may go now, from the tenant with the fewest turns for its weight that has such an entry.
     pub(crate) fn pop_where(&mut self, may_go: impl Fn(&str, &T) -> bool) -> Option<T> {
-        let Self { tenants, turns, .. } = &*self;
-        let least = self.least_turns();
-        let had = |tenant: &String| turns.get(tenant).copied().unwrap_or_default().max(least);
-        let mut in_turn: Vec<_> = tenants.iter().collect();
-        in_turn.sort_by_key(|(tenant, _)| had(tenant));
-        let (tenant, key) = in_turn.into_iter().find_map(|(tenant, queue)| {
-            let (key, _) = queue.iter().find(|(_, entry)| may_go(tenant, entry))?;
-            Some((tenant.clone(), *key))
+        let (tenant, priority, key) = self.in_turn().into_iter().find_map(|tenant| {
+            let queue = self.tenants.get(tenant)?;
+            let (priority, key) = queue.next(self.lane_rule, |entry| may_go(tenant, entry))?;
+            Some((tenant.to_owned(), priority, key))
         })?;
-        let had = had(&tenant) + 1;
+        self.take(&tenant, priority, &key)
+    }
+
+    /// The tenants with entries, the one with the fewest turns for its weight first.
+    fn in_turn(&self) -> Vec<&str> {
+        let mut in_turn: Vec<_> = self.tenants().collect();
+        in_turn.sort_by_key(|tenant| self.had(tenant));
+        in_turn
+    }
+
+    fn had(&self, tenant: &str) -> u64 {
+        self.turns.get(tenant).copied().unwrap_or_default().max(self.least_turns())
+    }
+
+    /// Takes an entry, and counts a turn of its tenant.
+    fn take(&mut self, tenant: &str, priority: Priority, key: &K) -> Option<T> {
+        let had = self.had(tenant) + self.costs.get(tenant).copied().unwrap_or(TURN);
         self.most_turns = self.most_turns.max(had);
-        self.turns.insert(tenant.clone(), had);
-        self.remove(&tenant, &key)
+        self.turns.insert(tenant.to_owned(), had);
+        let taken = self.tenants.get_mut(tenant)?.take(priority, key)?;
+        self.len -= 1;
+        self.forget_if_empty(tenant);
+        Some(taken)
     }
 }
 
@@ -211,6 +278,28 @@ mod tests {
             4,
             "then they take turns: {rest:?}"
         );
+    }
+
+    #[test]
+    fn a_tenant_with_weight_three_gets_three_turns_for_one() {
+        let costs = BTreeMap::from([("alice".to_owned(), turn_cost(3))]);
+        let mut queue = FairQueue::weighted(costs, rank);
+        for n in 0..400 {
+            queue.push("alice", n, "alice", 1000);
+            queue.push("bob", n, "bob", 1000);
+        }
+        let popped: Vec<_> = (0..400).filter_map(|_| queue.pop()).collect();
+        let of_alice = popped.iter().filter(|tenant| **tenant == "alice").count();
+        assert!((299..=301).contains(&of_alice), "{of_alice}");
+        assert!(popped.windows(5).all(|turns| turns.contains(&"bob")), "{popped:?}");
+    }
+
+    #[test]
+    fn an_urgent_entry_takes_the_room_of_the_newest_that_is_not() {
+        let mut queue = FairQueue::default();
+        (0..10).for_each(|n| assert!(queue.push_at("alice", (Priority::Bulk, n), n, 10)));
+        assert!(queue.push_at("alice", (Priority::Interactive, 10), 10, 10));
+        assert_eq!((queue.len(), queue.pop(), queue.pop()), (10, Some(10), Some(0)));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! webhook that hangs delays no answer.
 
 use crate::node_stats::NodeCounters;
+use crate::providers::ProviderAccount;
+use crate::webhook_endpoints::{MayCall, WebhookEndpoint};
 use crate::{ApplyOutcome, Engine};
 use futures_util::future::{Either, FutureExt, select};
 use quittance_lifecycle::follow_up::FOLLOW_UP_WAIT;
-use quittance_lifecycle::{DeliveryOutcome, Effect, Event, Key, Order, ReportOutcome};
+use quittance_lifecycle::{DeliveryOutcome, Effect, Event, Key, Order, ReportOutcome, Webhook};
 use quittance_ports::{StoreError, Versioned};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -44,7 +46,8 @@ impl Engine {
         let key = now.order.key;
         let done = match effect {
             Effect::Report { attempt, task, is_good } => {
-                let outcome = self.pass_on(&task, is_good).await;
+                let provider = self.provider_of(&now.order, Some(attempt));
+                let outcome = self.pass_on(provider, &task, is_good).await;
                 self.apply(&key, None, &Event::ReportPassed { attempt, outcome }).await
             }
             Effect::DeliverWebhook { webhook } => {
@@ -59,9 +62,9 @@ impl Engine {
         }
     }
 
-    async fn pass_on(&self, task: &str, is_good: bool) -> ReportOutcome {
+    async fn pass_on(&self, provider: &ProviderAccount, task: &str, is_good: bool) -> ReportOutcome {
         let until = self.now() + FOLLOW_UP_WAIT;
-        let call = pin!(AssertUnwindSafe(self.world.provider.report(task, is_good)).catch_unwind());
+        let call = pin!(AssertUnwindSafe(provider.adapter.report(task, is_good)).catch_unwind());
         match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(outcome), _)) => outcome,
             Either::Left((Err(_), _)) => {
@@ -76,6 +79,20 @@ impl Engine {
         let Some(webhook) = order.webhooks.iter().find(|webhook| webhook.number == number) else {
             return DeliveryOutcome::Delivered;
         };
+        let endpoint = WebhookEndpoint::of(&order.terms.tenant, &webhook.url);
+        let is_probe = match self.call_endpoint(&endpoint).await {
+            MayCall::Yes => false,
+            MayCall::Probe => true,
+            MayCall::No(why) => return DeliveryOutcome::SwitchedOff { why },
+        };
+        let outcome = self.call_webhook(order, webhook).await;
+        match (self.note_delivery(&endpoint, &outcome), is_probe) {
+            (Some(why), true) => DeliveryOutcome::SwitchedOff { why },
+            _ => outcome,
+        }
+    }
+
+    async fn call_webhook(&self, order: &Order, webhook: &Webhook) -> DeliveryOutcome {
         let until = self.now() + FOLLOW_UP_WAIT;
         let call = pin!(AssertUnwindSafe(self.world.webhook_sender.tell(order, webhook)).catch_unwind());
         match select(call, pin!(self.world.clock.sleep_until(until))).await {

@@ -263,6 +263,9 @@ impl Engine {
     /// put back first.
     pub(crate) async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         let record = self.world.store.load(key).await?;
+        if let Some(record) = &record {
+            self.see(&record.order);
+        }
         let Some(held) = self.held(key) else { return Ok(record) };
         match &record {
             Some(record) if record.order.born == held.order.born => {}
@@ -459,7 +462,10 @@ impl Engine {
         let due = lock(&self.in_hand).next_to_check(self.now());
         for held in due {
             match self.world.store.load(&held.order.key).await {
-                Ok(Some(record)) if record.order.born == held.order.born => self.hold(&record),
+                Ok(Some(record)) if record.order.born == held.order.born => {
+                    self.see(&record.order);
+                    self.hold(&record);
+                }
                 Ok(_) => self.suspect(),
                 Err(error) => return self.note_error(&error),
             }

@@ -6,34 +6,50 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod at_the_gate;
 mod breaker;
 mod bulk;
 pub mod callback;
 mod chores;
+mod circuit;
 mod evidence;
 mod fair;
 mod follow_ups;
 mod gate;
+mod gate_rules;
 mod in_hand;
 pub mod inspect;
+mod lanes;
 mod lifetimes;
+mod limit;
 mod moments;
 mod node_stats;
+mod outage_replays;
 mod place;
+mod poll_queue;
 mod pools;
+mod providers;
+mod queue_pace;
+mod quickest;
 mod reachability;
 mod recovery;
+mod retry_budget;
+mod retry_rules;
 mod run_queue;
+mod seats;
 mod settings;
+mod shared_gates;
 pub mod sizing;
 mod solve_times;
 mod spacing;
 mod spilled;
 mod stock;
+mod submit_pace;
 pub mod targets;
 mod unlisted;
 mod wait;
 mod wakeup;
+mod webhook_endpoints;
 mod work;
 
 pub use apply::ApplyOutcome;
@@ -41,29 +57,33 @@ pub use bulk::{AdoptOutcome, BULKS_MAX, BulkError, DropOutcome, PER_SECOND_MAX};
 pub use callback::{CallbackAddress, CallbackOutcome, NotSafe};
 pub use fair::Shares;
 pub use gate::ProviderState;
+#[doc(hidden)]
+pub use gate_rules::GateRules;
 pub use in_hand::PutBack;
 pub use lifetimes::{LifeRule, TrustView, show_trust, with_life_rules};
+pub use outage_replays::OutageReplays;
 pub use place::{PlaceError, PlacedOrder};
 pub use pools::{KnownDocument, PoolError, PoolView, price_not_known, spending_not_known};
+pub use providers::{Measured, ProviderRules, RoutingRules};
+pub use retry_rules::RetryRules;
 pub use settings::{KindTranslator, Kinds, OnCommit, Rules, Settings, TenantRule, Throttle, TranslatedKind};
+pub use shared_gates::ProviderView;
 pub use targets::Targets;
 pub use wait::Outcome;
 
 use bulk::BulkWatch;
-use gate::ProviderGate;
 use in_hand::InHand;
 use node_stats::NodeCounters;
+use outage_replays::OutageWatch;
 use pools::Pools;
-use quittance_lifecycle::{
-    Counters, Fault, Kind, OnReplay, Order, Pace, Policy, Timestamp, WhyIgnored, is_in_another_currency,
-};
+use providers::ProviderAccount;
+use quittance_lifecycle::{Counters, Fault, Kind, OnReplay, Order, Pace, Policy, Timestamp, WhyIgnored};
 use quittance_ports::{
-    Clock, Day, Membership, OrderCounts, Provider, Spill, Store, StoreError, StoreForgot, UsageRow,
+    Clock, Day, Membership, OrderCounts, Provider, Spill, Store, StoreError, StoreForgot, Threads, UsageRow,
     WebhookSender,
 };
 use reachability::Reachability;
 use run_queue::RunQueue;
-use solve_times::Paces;
 use spilled::SpilledCounts;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -73,12 +93,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use unlisted::UnlistedCodes;
 use wakeup::Wakeup;
+use webhook_endpoints::EndpointHealth;
 
 /// The parts that the engine works with: store, provider, clock and so on.
 #[derive(Clone)]
 pub struct World {
     pub store: Arc<dyn Store>,
-    pub provider: Arc<dyn Provider>,
+    /// The providers, in the order of their rules in [`Settings::providers`]. At least one.
+    pub providers: Vec<Arc<dyn Provider>>,
     pub clock: Arc<dyn Clock>,
     pub spill: Arc<dyn Spill>,
     pub webhook_sender: Arc<dyn WebhookSender>,
@@ -93,9 +115,8 @@ const NOT_COUNTED: u64 = u64::MAX;
 pub struct Engine {
     world: World,
     settings: Settings,
-    gate: Mutex<ProviderGate>,
+    providers: Vec<Arc<ProviderAccount>>,
     unlisted: Mutex<UnlistedCodes>,
-    paces: Mutex<Paces>,
     run_queue: Mutex<RunQueue>,
     wakeup: Wakeup,
     in_hand: Mutex<InHand>,
@@ -115,14 +136,16 @@ pub struct Engine {
     pools: Mutex<Pools>,
     reach: Mutex<Reachability>,
     bulk_watch: Mutex<BulkWatch>,
+    endpoints: Mutex<EndpointHealth>,
+    outages: Mutex<OutageWatch>,
     /// Counters that no commit has written yet.
     uncounted: Mutex<BTreeMap<UsageRow, Counters>>,
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
     forged: AtomicU64,
     kept_without_order: AtomicU64,
     node_counters: NodeCounters,
-    /// When an operator last released the account, in milliseconds; zero if never.
-    released_at: AtomicU64,
+    /// Whether this node is the one that reads the accounts without money.
+    reads_funds: AtomicBool,
     /// When this node last let all orders continue that waited for the account.
     let_go_at: AtomicU64,
     /// The last error of the store; `None` if it has never failed.
@@ -167,17 +190,14 @@ impl Engine {
         settings.policy.callbacks = settings.callback.is_some();
         settings.policy.callback_address = settings.callback.as_ref().map(CallbackAddress::mark);
         settings.targets.undescribed.get_or_insert(settings.tenants.is_empty());
-        let with_demand = &mut settings.throttle.submit_interval;
-        *with_demand = world.provider.submit_interval().max(*with_demand);
+        let rules = settings.providers.iter().cloned().chain(std::iter::repeat(ProviderRules::default()));
+        let adapters = world.providers.iter().map(Arc::clone);
+        let providers = adapters
+            .zip(rules)
+            .map(|(adapter, rules)| Arc::new(ProviderAccount::new(adapter, rules, &settings)));
         Self {
-            gate: Mutex::new(ProviderGate::new(
-                settings.policy.backoff,
-                settings.policy.faults,
-                settings.throttle,
-                settings.is_shared,
-            )),
+            providers: providers.collect(),
             unlisted: Mutex::default(),
-            paces: Mutex::default(),
             run_queue: Mutex::new(RunQueue::new(&settings)),
             wakeup: Wakeup::default(),
             in_hand: Mutex::default(),
@@ -191,13 +211,15 @@ impl Engine {
             pools: Mutex::default(),
             reach: Mutex::default(),
             bulk_watch: Mutex::default(),
+            endpoints: Mutex::default(),
+            outages: Mutex::default(),
             uncounted: Mutex::default(),
             ignored: Default::default(),
             forged: AtomicU64::new(0),
             kept_without_order: AtomicU64::new(0),
             node_counters: NodeCounters::default(),
             store_error: Mutex::default(),
-            released_at: AtomicU64::new(0),
+            reads_funds: AtomicBool::new(false),
             let_go_at: AtomicU64::new(0),
             store_failed_at: AtomicU64::new(0),
             stamps: AtomicU64::new(0),
@@ -263,16 +285,22 @@ impl Engine {
         (count != NOT_COUNTED).then_some(count)
     }
 
-    /// Why this node submits nothing until an operator releases the provider's account; `None` while it submits.
+    /// Why this node submits nothing until an operator releases a provider's account; `None` while it submits. With
+    /// several providers, it submits as long as one of them is not paused.
     #[must_use]
     pub fn paused(&self) -> Option<Fault> {
-        lock(&self.gate).paused()
+        let mut faults = self.providers.iter().map(|it| lock(&it.gate).account_fault());
+        let first = faults.next()??;
+        faults.all(|fault| fault.is_some()).then_some(first.fault)
     }
 
-    /// Whether the provider is given work by this node.
-    #[must_use]
-    pub fn provider_state(&self) -> ProviderState {
-        lock(&self.gate).state(self.now())
+    /// Sets the threads of this provider's account, for the part that reads the account: no more tasks than that are at
+    /// the provider at once. `None` if the provider sells no threads.
+    pub fn note_threads(&self, provider: &str, threads: Option<Threads>) {
+        if let Some(provider) = self.provider_at(provider) {
+            lock(&provider.gate).set_threads(threads);
+            self.wakeup.ring();
+        }
     }
 
     /// The number of this node: new for each start of each process.
@@ -281,16 +309,16 @@ impl Engine {
         self.settings.node
     }
 
-    /// The name of the provider.
+    /// The name of the first provider.
     #[must_use]
     pub fn provider_name(&self) -> &str {
-        &self.settings.provider
+        &self.providers[0].rules.name
     }
 
-    /// The currency of all amounts on this node.
+    /// The currency of the node: that of its first provider. Amounts in another currency count as not known.
     #[must_use]
     pub fn currency(&self) -> &str {
-        &self.settings.currency
+        &self.providers[0].rules.currency
     }
 
     /// The clock and the timers of this node.
@@ -299,9 +327,10 @@ impl Engine {
         &self.world.clock
     }
 
+    /// The adapter of the first provider.
     #[must_use]
     pub fn provider(&self) -> &Arc<dyn Provider> {
-        &self.world.provider
+        &self.providers[0].adapter
     }
 
     /// The nodes that share the store, and the documents that they share.
@@ -351,17 +380,30 @@ impl Engine {
         self.settings.node.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The settings, with the measured solve time of this order's kind.
+    /// The settings, with what is known about the provider that the order is at.
     fn policy(&self, order: &Order) -> Policy {
-        let kind = order.terms.kind.as_str();
-        let policy = self.policy_for(kind, || (self.settings.kinds)(kind).map(|kind| kind.pace));
-        let other_currency = is_in_another_currency(&order.terms.account, &self.settings.currency);
-        Policy { other_currency, callback_lost: self.is_callback_lost(order), ..policy }
+        self.policy_about(order, None)
     }
 
-    fn policy_for(&self, kind: &str, usual: impl FnOnce() -> Option<Pace>) -> Policy {
+    /// The settings, with what is known about the provider of this attempt, or of the last one.
+    fn policy_about(&self, order: &Order, attempt: Option<u32>) -> Policy {
+        let kind = order.terms.kind.as_str();
+        let provider = self.provider_of(order, attempt);
+        let policy = self.policy_for(provider, kind, || (self.settings.kinds)(kind).map(|kind| kind.pace));
+        let policy = self.with_provider(policy, order, attempt);
+        Policy { callback_lost: self.is_callback_lost(order), ..policy }
+    }
+
+    /// The settings, with the measured solve time of this kind at this provider.
+    fn policy_for(
+        &self,
+        provider: &ProviderAccount,
+        kind: &str,
+        usual: impl FnOnce() -> Option<Pace>,
+    ) -> Policy {
         let mut policy = self.settings.policy;
-        let learned = lock(&self.paces).of(kind);
+        policy.poll_rules = provider.adapter.poll_rules(kind).unwrap_or(policy.poll_rules);
+        let learned = lock(&provider.paces).of(kind);
         if let Some(pace) = learned.or_else(usual) {
             policy.pace = pace;
         }

@@ -1,10 +1,12 @@
 //! When the worker sweeps, submits, writes counts and does its chores.
 
+use crate::providers::ProviderAccount;
 use crate::reachability::BEAT_SPAN;
 use crate::run_queue::RunQueue;
 use crate::work::CHORES_SPAN;
 use crate::{Engine, Settings, lock};
 use quittance_lifecycle::Timestamp;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The pause between two sweeps while the backlog is full.
@@ -18,8 +20,9 @@ impl Engine {
         let now = self.now();
         let run_queue = lock(&self.run_queue);
         let chores = self.chores_at(&run_queue, now).min(self.counts_at(&run_queue, now));
+        let chores = chores.min(self.gates_at(&run_queue, now));
         let next = self.sweep_at(&run_queue, now).min(chores).min(self.submit_at(&run_queue, now));
-        next.min(now + BEAT_SPAN)
+        next.min(self.poll_at(&run_queue, now)).min(now + BEAT_SPAN)
     }
 
     /// When to sweep for due orders; never, if something else must happen first that wakes the worker anyway.
@@ -57,18 +60,39 @@ impl Engine {
         backlog_max.saturating_sub(run_queue.waiting()) < claim_max.min(backlog_max.div_ceil(4))
     }
 
-    /// When the next submit may start, if one waits. If submits are kept apart, orders wait here for their turn:
-    /// tenants take turns, and an order that only waits needs no write.
+    /// When the next submit may start, if one waits. Orders wait here for their turn at the gate: tenants take turns,
+    /// and an order that only waits needs no write.
     pub(crate) fn submit_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
-        if self.is_stopping() || !run_queue.may_submit() {
+        if self.is_stopping() {
             return Timestamp::MAX;
         }
-        match lock(&self.gate).next_turn(now) {
-            None => now,
-            // Whether it takes a turn is known when the gate has decided.
-            Some(_) if run_queue.before_gate > 0 => Timestamp::MAX,
-            Some(turn) => turn,
+        run_queue.submit_at(now, |tenant| self.turn_of(tenant, run_queue.before_gate, now))
+    }
+
+    /// When the next poll may start; never, if something else must happen first that wakes the worker anyway.
+    pub(crate) fn poll_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
+        if self.is_stopping() || run_queue.polling >= self.settings.polls_max {
+            return Timestamp::MAX;
         }
+        let call_at =
+            |it: &Arc<ProviderAccount>| run_queue.poll_call_at(&it.rules.name, now, it.poll_batch_max());
+        self.providers.iter().map(call_at).min().unwrap_or(Timestamp::MAX)
+    }
+
+    /// The provider that should be polled now.
+    pub(crate) fn poll_now(&self, run_queue: &RunQueue, now: Timestamp) -> Option<&Arc<ProviderAccount>> {
+        if self.poll_at(run_queue, now) > now {
+            return None;
+        }
+        let call_at =
+            |it: &&Arc<ProviderAccount>| run_queue.poll_call_at(&it.rules.name, now, it.poll_batch_max());
+        self.providers.iter().min_by_key(call_at)
+    }
+
+    /// Whether tasks may be polled before their own poll is due. While another node may have kept the callback of a
+    /// task, the task is not polled.
+    pub(crate) fn may_poll_early(&self) -> bool {
+        self.settings.callback.is_none() || !self.store_was_away(self.settings.others_first)
     }
 
     /// How many due orders one sweep may claim. A claimed order that finds no room here is hidden from other nodes
@@ -87,6 +111,15 @@ impl Engine {
             _ if self.is_stopping() || run_queue.is_at_chores => Timestamp::MAX,
             then if then > now => now,
             then => then + CHORES_SPAN,
+        }
+    }
+
+    /// When to read and write what all nodes know about the gates.
+    pub(crate) fn gates_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
+        match run_queue.gates_shared_at {
+            _ if self.is_stopping() || run_queue.is_sharing_gates => Timestamp::MAX,
+            then if then > now => now,
+            then => then + self.shared_gates_span(),
         }
     }
 

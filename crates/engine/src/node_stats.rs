@@ -1,7 +1,7 @@
 //! What this node has done since it started, and its state. Its heartbeat writes this to the membership.
 
 use crate::{Engine, lock};
-use quittance_lifecycle::{Order, Phase, Timestamp};
+use quittance_lifecycle::{Order, Phase};
 use quittance_ports::NodeStats;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -37,12 +37,6 @@ impl NodeCounters {
 }
 
 impl Engine {
-    /// When an operator last released the provider's account on this node.
-    fn released(&self) -> Option<Timestamp> {
-        let at = Timestamp::from_millis(NodeCounters::read(&self.released_at));
-        (at > Timestamp::ZERO).then_some(at)
-    }
-
     /// Counts an answer, if the order has just got one.
     pub(crate) fn count_answer(&self, order: &Order) {
         if matches!(order.phase, Phase::Solved { .. } | Phase::Claimed { .. }) {
@@ -68,7 +62,6 @@ impl Engine {
             store_errors: NodeCounters::read(&node_counters.store_errors),
             unreadable: NodeCounters::read(&node_counters.unreadable),
             panics: NodeCounters::read(&node_counters.panics),
-            released: self.released(),
             is_paused: paused.is_some(),
             pause_code: paused.map(|fault| fault.code.chars().take(CODE_CHARS_MAX).collect()),
             store_was_away: self.store_was_away(A_MOMENT),

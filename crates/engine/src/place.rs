@@ -3,13 +3,13 @@
 use crate::apply::is_ours;
 use crate::inspect::{Inspection, Step, fields_of};
 use crate::node_stats::NodeCounters;
-use crate::settings::{TranslatedKind, listed_price};
+use crate::settings::TranslatedKind;
 use crate::targets::{NotAllowed, Targets, site};
 use crate::{ApplyOutcome, Engine, lock};
 use quittance_lifecycle::terms::check_params;
 use quittance_lifecycle::{
     Advance, BadRequest, Counters, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy,
-    Refusal, Reuse, Terms, Timestamp, Value, account,
+    Refusal, Terms, Timestamp, Value,
 };
 use quittance_ports::{Commit, StoreError, TaskField, Unreadable, UsageRow, Version, Versioned, Which};
 use std::collections::BTreeMap;
@@ -133,6 +133,18 @@ fn refusal(refusal: &Refusal) -> String {
             "the answer under this idempotency key has expired, or has too little life left for `min_life_s`: use another key to \
              buy a new one".into()
         }
+        Refusal::TooShort { timeout, needs } => {
+            format!(
+                "the order could not be answered in time: its timeout is {timeout:?}, and the quickest of the last answers of \
+                 this kind took {needs:?}; place it with a longer timeout (`deadline_s`)"
+            )
+        }
+        Refusal::QueueTooLong { timeout, wait } => {
+            format!(
+                "the order could not be answered in time: the orders before it in the queue take {wait:?}, and its timeout is \
+                 {timeout:?}; place it again later, or with a longer timeout (`deadline_s`)"
+            )
+        }
         Refusal::NeedsAPerson => {
             "it is not known whether this order has been paid for: it is a dead letter, replay or drop it"
                 .into()
@@ -158,10 +170,7 @@ impl Engine {
         let terms = Arc::new(terms);
         // A caller that asks for more life gets an order of its own, which is supplied from the stock: the order that
         // brought a stocked answer does not know what its taker was promised.
-        if terms.takes_stock
-            && terms.reuse == Reuse::Exclusive
-            && !terms.keyed
-            && terms.min_life.is_zero()
+        if terms.is_supplied_at_once()
             && let Some(placed) = self.take_from_stock(key, &terms, &policy, now).await?
         {
             return Ok(placed);
@@ -197,7 +206,7 @@ impl Engine {
         let (meant, checked) = self.meant(kind, draft.clone())?;
         // Which kinds there are is decided when the order is placed.
         let Some(known) = (self.settings.kinds)(&meant) else { return Ok(None) };
-        let policy = self.policy_for(&known.name, || Some(known.pace));
+        let policy = self.policy_for(&self.providers[0], &known.name, || Some(known.pace));
         let (key, terms) = self.check(&known, checked, &policy)?;
         let record = match self.load(&key).await {
             // What cannot be read is decided about when it is placed.
@@ -351,21 +360,26 @@ impl Engine {
             return Err(PlaceError::UnknownKind { name: kind });
         };
         self.check_order(Step::Place, &kind, &draft.tenant, &fields_of(&draft.params))?;
-        let policy = self.policy_for(&kind.name, || Some(kind.pace));
+        let mut policy = self.policy_for(&self.providers[0], &kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
         self.check_task(&kind, &terms.tenant, &terms.params)?;
+        policy.quickest = self.quickest(&terms.kind, &terms.tenant);
+        policy.queue_wait = self.queue_wait(&terms);
         Ok((key, terms, policy))
     }
 
     /// The key and the terms of a draft. Lifetimes follow the operator's rules and callers' reports.
-    fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
+    fn check(&self, kind: &Kind, mut draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
+        if draft.slot.is_none() {
+            let rule = self.settings.tenants.get(&draft.tenant);
+            draft.priority = draft.priority.or_else(|| rule.and_then(|rule| rule.priority));
+        }
         let site = site(kind, &draft.params);
         let kind = self.with_lifetimes(kind, &draft, &site, now);
         let (key, mut terms) = draft.check(&kind, self.keys(), policy, now, self.unique())?;
         terms.site = site;
-        terms.account = account(&self.settings.provider, &self.settings.currency);
-        terms.price = listed_price(&self.settings.prices, &terms);
+        self.set_account(&mut terms);
         Ok((key, terms))
     }
 
@@ -505,8 +519,17 @@ impl Engine {
             let checked = self.check_order(Step::Send, kind, tenant, fields);
             checked.map_err(|why| refused.get_or_init(|| why).to_string())
         };
-        let sent = self.world.provider.preview(&kind.name, params, &guard);
-        sent.map_err(|why| refused.into_inner().unwrap_or(NotAllowed::CannotSend { why }))
+        // One provider that can be sent the order is enough.
+        let mut first = None;
+        for provider in self.providers_for(&kind.name, tenant) {
+            match provider.adapter.preview(&kind.name, params, &guard) {
+                Ok(()) => return Ok(()),
+                Err(why) => _ = first.get_or_insert(why),
+            }
+        }
+        let none = || format!("no provider takes {}: see `kinds` and `tenants` of [[provider]]", kind.name);
+        let why = first.unwrap_or_else(none);
+        Err(refused.into_inner().unwrap_or(NotAllowed::CannotSend { why }))
     }
 
     /// Whether the settings for all tenants allow this order, and it can be sent.
@@ -568,18 +591,17 @@ impl Engine {
         self.apply(key, None, &Event::Noted { text }).await
     }
 
-    /// Continues all orders that wait for the provider's account, because an operator has fixed it. Other nodes read
-    /// this in our [node_stats](Self::node_stats). Returns the number of orders.
-    pub async fn release_for_all(&self) -> Result<usize, StoreError> {
-        self.released_at.store(self.now().as_millis(), Ordering::Relaxed);
-        self.release().await
-    }
-
-    /// Continues all orders that wait for the provider's account, on this node. Returns their number.
+    /// Continues all orders that wait for a provider's account, on this node, and forgets why they wait. Returns their
+    /// number.
     pub async fn release(&self) -> Result<usize, StoreError> {
         // Submits that are under way were sent before, and know nothing of it: they are let go when they come back.
         self.let_go_at.store(self.now().as_millis(), Ordering::Relaxed);
-        lock(&self.gate).release();
+        self.providers.iter().for_each(|it| lock(&it.gate).release());
+        self.release_orders().await
+    }
+
+    /// Continues all orders that wait for a provider's account.
+    pub async fn release_orders(&self) -> Result<usize, StoreError> {
         let mut released = 0;
         let mut after = None;
         loop {

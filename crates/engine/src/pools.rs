@@ -195,13 +195,13 @@ impl Engine {
 
     fn show_pool(&self, document: PoolDocument, members: &Members) -> PoolView {
         let terms = self.pool_terms(&document.spec).ok();
-        let document = document.in_currency(&self.settings.currency);
+        let document = document.in_currency(self.currency());
         let price =
             terms.as_ref().and_then(|terms| budget::price(&document, self.price_basis(terms), terms.price));
         PoolView {
             target: terms.as_ref().map(|terms| terms.target),
             price,
-            currency: self.settings.currency.clone(),
+            currency: self.currency().to_owned(),
             usable: terms.and_then(|terms| terms.usable()).unwrap_or_default(),
             demand: self.demand_of_all(&document.spec.name, members),
             is_kept_here: self.is_keeper(&document.spec.name, members),
@@ -242,7 +242,7 @@ impl Engine {
                 Some(SharedDocument::Pool(old)) => PoolDocument { spec, asked_at, level: None, ..old },
                 _ => self.new_pool(spec),
             };
-            let document = document.in_currency(&self.settings.currency);
+            let document = document.in_currency(self.currency());
             let document = SharedDocument::Pool(document);
             match self.world.membership.write_document(&name, version, Some(&document)).await? {
                 DocumentWritten::Done(_) => {}

@@ -255,8 +255,10 @@ impl Engine {
     /// Reads from the status of other nodes which addresses could be called, and since when not.
     pub fn heed_members(&self, members: &Members) {
         let now = self.now();
+        self.share_the_pace(members);
         let address = self.settings.callback.as_ref().map_or("", |callback| callback.base());
         let is_keeper = self.is_keeper(LOST_NODES, members);
+        self.note_funds_keeper(members);
         let mut reach = lock(&self.reach);
         reach.heed(members, self.settings.node, address, now);
         let lost = reach.rounds.heed(members, self.settings.node, now);

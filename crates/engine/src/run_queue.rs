@@ -2,19 +2,14 @@
 
 use crate::fair::{FairQueue, Shares};
 use crate::place::PlacedOrder;
+use crate::poll_queue::{PollQueue, spread_turn};
+use crate::queue_pace::QueuePace;
 use crate::settings::Settings;
 use quittance_lifecycle::terms::page_host;
-use quittance_lifecycle::{DeliveryState, Effect, Key, Order, Phase, Timestamp};
+use quittance_lifecycle::{DeliveryState, Effect, Key, Order, Phase, Priority, Timestamp};
 use quittance_ports::Versioned;
 use std::collections::{BTreeMap, VecDeque};
-
-/// One task to be polled.
-pub(crate) struct PollItem {
-    pub(crate) key: Key,
-    pub(crate) born: Timestamp,
-    pub(crate) attempt: u32,
-    pub(crate) task: String,
-}
+use std::time::Duration;
 
 /// An order whose next step may be a submit. Without `order`, the record is read from the store at its turn.
 pub(crate) struct SubmitItem {
@@ -42,14 +37,20 @@ pub(crate) struct Delivery {
 type DeliveryName = (u8, Timestamp, Key, u32);
 
 pub(crate) struct RunQueue {
-    /// Orders whose next step may be a submit, oldest first.
-    pub(crate) submits: FairQueue<(Timestamp, Key), SubmitItem>,
+    /// Orders whose next step may be a submit: by turns of tenants and by priority, and then oldest first.
+    submits: FairQueue<(Timestamp, Key), SubmitItem>,
+    pace: QueuePace,
     /// Orders whose next step is not a submit.
     pub(crate) steps: VecDeque<Versioned>,
     pub(crate) performs: VecDeque<(Versioned, Effect)>,
     pub(crate) deliveries: FairQueue<DeliveryName, Delivery>,
     pub(crate) reports: FairQueue<Key, (Versioned, Effect)>,
-    pub(crate) polls: FairQueue<(Timestamp, Key, u32), PollItem>,
+    /// The tasks that are polled next, by provider.
+    polls: BTreeMap<String, PollQueue>,
+    /// The least time between two polls that are not full.
+    poll_span: Duration,
+    /// When this node began to work.
+    pub(crate) polls_started_at: Timestamp,
     /// Placements whose answer has reached the caller, which the worker must still write.
     pub(crate) collected: VecDeque<PlacedOrder>,
     pub(crate) is_working: bool,
@@ -69,6 +70,8 @@ pub(crate) struct RunQueue {
     pub(crate) is_sweeping: bool,
     pub(crate) is_at_chores: bool,
     pub(crate) is_counting: bool,
+    pub(crate) is_sharing_gates: bool,
+    pub(crate) gates_shared_at: Timestamp,
     /// When the next order is due, as far as this node knows.
     pub(crate) timer: Timestamp,
     pub(crate) swept_at: Timestamp,
@@ -84,12 +87,15 @@ impl RunQueue {
     pub(crate) fn new(settings: &Settings) -> Self {
         let deliveries_max = settings.follow_ups_max;
         Self {
-            submits: FairQueue::default(),
+            submits: FairQueue::weighted(settings.turn_costs(), settings.rules.lane),
+            pace: QueuePace::default(),
             steps: VecDeque::new(),
             performs: VecDeque::new(),
             deliveries: FairQueue::default(),
             reports: FairQueue::default(),
-            polls: FairQueue::default(),
+            polls: BTreeMap::new(),
+            poll_span: PollQueue::call_span(&settings.policy),
+            polls_started_at: Timestamp::ZERO,
             collected: VecDeque::new(),
             is_working: false,
             submitting: Shares::new(settings.submits_max),
@@ -104,6 +110,8 @@ impl RunQueue {
             is_sweeping: false,
             is_at_chores: false,
             is_counting: false,
+            is_sharing_gates: false,
+            gates_shared_at: Timestamp::ZERO,
             timer: Timestamp::ZERO,
             swept_at: Timestamp::ZERO,
             counts_at: None,
@@ -115,14 +123,14 @@ impl RunQueue {
 
     /// How many orders wait here or are being worked on.
     pub(crate) fn in_hand(&self) -> usize {
-        let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls.len();
+        let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls_len();
         let owed = self.deliveries.len() + self.reports.len() + self.delivering.taken() + self.reporting;
         waiting + owed + self.submitting.taken() + self.stepping + self.polling
     }
 
     /// The length of the longest queue of due orders. Orders that wait by key alone count as a fraction of an order.
     pub(crate) fn waiting(&self) -> usize {
-        self.submits.len().div_ceil(KEYS_PER_ORDER).max(self.steps.len()).max(self.polls.len())
+        self.submits.len().div_ceil(KEYS_PER_ORDER).max(self.steps.len()).max(self.polls_len())
     }
 
     /// Adds a due order, where `max` orders may be held in full. Returns whether there was room. An order that is
@@ -130,14 +138,18 @@ impl RunQueue {
     pub(crate) fn push_due(&mut self, record: Versioned, now: Timestamp, max: usize) -> bool {
         let order = &record.order;
         let (tenant, name) = (order.terms.tenant.clone(), (order.placed, order.key));
-        let may_submit = matches!(order.phase, Phase::Queued { .. } | Phase::InDoubt { .. });
+        let priority = order.priority;
+        // An order whose doubt is over is queued first, so that it does not wait for its turn in doubt.
+        let may_submit = matches!(order.phase, Phase::Queued { .. });
         if may_submit && now < order.deadline {
             let key = order.key;
             let order = (self.submits.len() < max).then_some(record);
             let due = SubmitItem { key, tenant: tenant.clone(), order };
-            return self.submits.push(&tenant, name, due, max.saturating_mul(KEYS_PER_ORDER));
+            self.note_if_empty(now);
+            return self.submits.push_at(&tenant, (priority, name), due, max.saturating_mul(KEYS_PER_ORDER));
         }
         self.submits.remove(&tenant, &name);
+        self.note_if_empty(now);
         let has_room = self.steps.len() < max;
         if has_room {
             self.steps.push_back(record);
@@ -145,9 +157,16 @@ impl RunQueue {
         has_room
     }
 
-    /// Whether a submit waits for which a seat is free.
-    pub(crate) fn may_submit(&self) -> bool {
-        self.submits.has_tenant(|tenant| self.may_seat(tenant))
+    /// When the next submit may start; `turn_of` is when a tenant's orders may ask the gate.
+    pub(crate) fn submit_at(&self, now: Timestamp, mut turn_of: impl FnMut(&str) -> Timestamp) -> Timestamp {
+        let mut at = Timestamp::MAX;
+        for tenant in self.submits.tenants().filter(|tenant| self.may_seat(tenant)) {
+            at = at.min(turn_of(tenant));
+            if at <= now {
+                break;
+            }
+        }
+        at
     }
 
     fn may_seat(&self, tenant: &str) -> bool {
@@ -155,18 +174,64 @@ impl RunQueue {
         is_free && (self.is_one_tenant || self.submitting.may_take(tenant))
     }
 
-    /// Takes the next order to submit, with a seat for it.
-    pub(crate) fn pop_submit(&mut self) -> Option<SubmitItem> {
+    fn note_if_empty(&mut self, now: Timestamp) {
+        if self.submits.len() == 0 {
+            self.pace.note_empty(now);
+        }
+    }
+
+    /// The least time that a new order of this tenant and priority waits behind others; `None` if that is not known.
+    pub(crate) fn wait_of(&self, tenant: &str, priority: Priority, now: Timestamp) -> Option<Duration> {
+        let ahead = self.submits.ahead_of(tenant, priority);
+        if ahead == 0 { None } else { self.pace.wait(ahead, now) }
+    }
+
+    /// Takes the next order to submit, with a seat for it, of a tenant that may ask the gate now.
+    pub(crate) fn pop_submit(
+        &mut self,
+        now: Timestamp,
+        may_ask: impl FnMut(&str) -> bool,
+    ) -> Option<SubmitItem> {
         let Self { submits, submitting, is_one_tenant, .. } = self;
-        let may_go = |tenant: &str, _: &SubmitItem| *is_one_tenant || submitting.may_take(tenant);
-        let due = if submitting.is_free() { submits.pop_where(may_go) } else { None }?;
+        if !submitting.is_free() {
+            return None;
+        }
+        let mut may_ask = may_ask;
+        let due =
+            submits.pop_of(|tenant| (*is_one_tenant || submitting.may_take(tenant)) && may_ask(tenant))?;
         submitting.take(&due.tenant);
+        self.pace.note_left(now);
+        self.note_if_empty(now);
         Some(due)
     }
 
-    pub(crate) fn push_poll(&mut self, order: &Order, attempt: u32, task: String, max: usize) -> bool {
-        let ask = PollItem { key: order.key, born: order.born, attempt, task };
-        self.polls.push(&order.terms.tenant, (order.placed, order.key, attempt), ask, max)
+    /// The tasks that are polled next at this provider.
+    pub(crate) fn polls_of(&mut self, provider: &str) -> &mut PollQueue {
+        if !self.polls.contains_key(provider) {
+            self.polls.insert(provider.to_owned(), PollQueue::new(self.poll_span));
+        }
+        self.polls.entry(provider.to_owned()).or_default()
+    }
+
+    /// How many tasks wait for a poll that is due.
+    pub(crate) fn polls_len(&self) -> usize {
+        self.polls.values().map(PollQueue::len).sum()
+    }
+
+    /// Queues the tasks whose turn has come.
+    pub(crate) fn ripen_polls(&mut self, now: Timestamp, max: usize) {
+        self.polls.values_mut().for_each(|polls| polls.ripen(now, max));
+    }
+
+    /// When the next call to this provider may start, if one call polls up to `batch_max` tasks.
+    pub(crate) fn poll_call_at(&self, provider: &str, now: Timestamp, batch_max: usize) -> Timestamp {
+        self.polls.get(provider).map_or(Timestamp::MAX, |polls| polls.call_at(now, batch_max))
+    }
+
+    /// When a task that became due while this node did not run is polled.
+    pub(crate) fn poll_turn(&self, order: &Order, now: Timestamp) -> Timestamp {
+        let was_away = order.phase_due().is_some_and(|due| due < self.polls_started_at);
+        if was_away { spread_turn(order.key, self.polls_started_at) } else { now }
     }
 
     /// Adds a delivery or a report. If there is no room, the order's timer brings it back.

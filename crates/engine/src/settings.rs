@@ -1,12 +1,19 @@
 //! The settings of one node, with defaults, and `Rules`, where the simulation plants wrong rules.
 
 use crate::callback::CallbackAddress;
+use crate::fair::turn_cost;
+use crate::gate_rules::GateRules;
 use crate::inspect::{Inspection, inspect};
+use crate::lanes::{LaneRule, rank};
 use crate::lifetimes::LifeRule;
+use crate::outage_replays::OutageReplays;
+use crate::providers::{ProviderRules, RoutingRules};
+use crate::retry_rules::RetryRules;
 use crate::targets::{NotAllowed, Targets};
+use quittance_lifecycle::routing::Choice;
 use quittance_lifecycle::{
-    BadRequest, Decision, Event, HandOut, Key, KeySettings, Kind, Money, Order, Placement, Policy, Terms,
-    Timestamp, Value,
+    BadRequest, Candidate, Decision, Event, HandOut, Key, KeySettings, Kind, Money, Order, Placement, Policy,
+    Priority, Routing, Terms, Timestamp, Value, choose,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +32,10 @@ pub type KindTranslator =
 pub struct TenantRule {
     pub targets: Option<Targets>,
     pub kinds: Option<Vec<String>>,
+    /// How many turns the tenant's orders get for one of a tenant without a weight; `None` is 1.
+    pub weight: Option<u32>,
+    /// The priority of an order that sets none; `None` is normal.
+    pub priority: Option<Priority>,
 }
 
 /// The rule for placing an order: see `quittance_lifecycle::place`.
@@ -39,6 +50,11 @@ pub struct Rules {
     pub(crate) transition: fn(&Order, Event, Timestamp, &Policy) -> Decision,
     pub(crate) hand_out: for<'a> fn(&'a Order, Key, Duration, Timestamp) -> HandOut<'a>,
     pub(crate) inspect: fn(&Inspection<'_>) -> Result<(), NotAllowed>,
+    pub(crate) choose: fn(&Order, &[Candidate], Routing, Timestamp) -> Choice,
+    pub(crate) gate: GateRules,
+    /// What a turn costs a tenant of this weight.
+    pub(crate) turn_cost: fn(u32) -> u64,
+    pub(crate) lane: LaneRule,
 }
 
 impl Rules {
@@ -47,6 +63,10 @@ impl Rules {
         transition: quittance_lifecycle::transition,
         hand_out: Order::hand_out,
         inspect,
+        choose,
+        gate: GateRules::REAL,
+        turn_cost,
+        lane: rank,
     };
 }
 
@@ -68,6 +88,26 @@ impl Rules {
     #[doc(hidden)]
     pub fn plant_transition(&mut self, transition: fn(&Order, Event, Timestamp, &Policy) -> Decision) {
         self.transition = transition;
+    }
+
+    #[doc(hidden)]
+    pub fn plant_gate(&mut self, plant: impl FnOnce(&mut GateRules)) {
+        plant(&mut self.gate);
+    }
+
+    #[doc(hidden)]
+    pub fn plant_choose(&mut self, choose: fn(&Order, &[Candidate], Routing, Timestamp) -> Choice) {
+        self.choose = choose;
+    }
+
+    #[doc(hidden)]
+    pub fn plant_turn_cost(&mut self, turn_cost: fn(u32) -> u64) {
+        self.turn_cost = turn_cost;
+    }
+
+    #[doc(hidden)]
+    pub fn plant_lane(&mut self, lane: fn(&[usize; 3], usize) -> (bool, usize)) {
+        self.lane = lane;
     }
 
     #[doc(hidden)]
@@ -103,7 +143,7 @@ impl Throttle {
     pub const DEFAULT: Self = Self {
         submit_interval: Duration::ZERO,
         trip_at: 5,
-        probe: Duration::from_secs(5),
+        probe: Duration::from_secs(3),
         retry_share: 200,
         retry_burst: 20,
         retry_trickle: Duration::from_secs(1),
@@ -119,13 +159,17 @@ pub struct Settings {
     pub kinds: Kinds,
     /// Rules for the life of answers that differ from their kind's. The last rule that fits counts.
     pub lifetimes: Vec<LifeRule>,
-    /// The name of the provider.
-    pub provider: String,
-    /// The price of an answer by kind, used if the provider reports none. A kind without an entry has no known price.
-    /// A name such as `recaptcha_v2+enterprise` is for orders of that kind that have this parameter set to 1.
-    pub prices: BTreeMap<String, Money>,
-    /// The currency of the provider's account, by ISO 4217. All amounts of this node are in this currency.
-    pub currency: String,
+    /// The rules of the providers, in the order of [`World::providers`](crate::World::providers). The currency of the
+    /// first one is that of the node. At least one.
+    pub providers: Vec<ProviderRules>,
+    /// How a provider is chosen for an order.
+    pub routing: RoutingRules,
+    /// Limits of retries for some kinds and tenants.
+    pub retries: RetryRules,
+    /// Whether, and how fast, dead letters of an outage are replayed when it is over.
+    pub outage_replays: OutageReplays,
+    /// After this time with failures only, an endpoint of webhooks is switched off. Zero: never.
+    pub webhook_off_after: Duration,
     /// How many days the usage is kept in detail.
     pub usage_days: u64,
     /// How many days the sums of the usage are kept.
@@ -136,7 +180,6 @@ pub struct Settings {
     pub tenants: BTreeMap<String, TenantRule>,
     /// Translates an order into the names of the catalogue; `None` leaves the order as it is.
     pub meaning: Option<KindTranslator>,
-    pub throttle: Throttle,
     /// Whether several tenants share the provider.
     pub is_shared: bool,
     /// The address that providers call; `None` if they cannot call.
@@ -177,6 +220,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What one turn in the queue costs each tenant with a weight.
+    pub(crate) fn turn_costs(&self) -> BTreeMap<String, u64> {
+        let cost = |rule: &TenantRule| rule.weight.map(self.rules.turn_cost);
+        self.tenants.iter().filter_map(|(name, rule)| Some((name.clone(), cost(rule)?))).collect()
+    }
+
     #[must_use]
     pub fn new(node: u64, kinds: impl Fn(&str) -> Option<Kind> + Send + Sync + 'static) -> Self {
         Self {
@@ -185,15 +234,16 @@ impl Settings {
             keys: KeySettings::default(),
             kinds: Arc::new(kinds),
             lifetimes: Vec::new(),
-            provider: String::new(),
-            prices: BTreeMap::new(),
-            currency: "USD".to_owned(),
+            providers: vec![ProviderRules::default()],
+            routing: RoutingRules::default(),
+            retries: RetryRules::default(),
+            outage_replays: OutageReplays::DEFAULT,
+            webhook_off_after: Duration::from_secs(5 * 24 * 3600),
             usage_days: 7,
             sums_days: 400,
             targets: Targets::default(),
             tenants: BTreeMap::new(),
             meaning: None,
-            throttle: Throttle::DEFAULT,
             is_shared: false,
             callback: None,
             rules: Rules::REAL,

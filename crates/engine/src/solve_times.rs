@@ -1,13 +1,14 @@
-//! Measures how long answers take, by kind. This decides when to poll and how long an attempt stays in doubt, so a
-//! few recent solves count. Until there are enough, the numbers of the kind apply.
+//! Measures how long answers take, by kind. This decides when to poll and how long an attempt stays in doubt, so the
+//! recent solves count. Until there are enough, the numbers of the kind apply.
 
 use crate::{Engine, lock};
-use quittance_lifecycle::{Event, Order, Pace, Phase, PollOutcome, Timestamp};
+use quittance_lifecycle::{CallbackResult, Event, FaultClass, Order, Pace, Phase, PollOutcome, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 const SAMPLES_MAX: usize = 128;
-const SAMPLES_MIN: usize = 20;
+/// The first answers of a burst are its quick ones, so a few of them say little about the slow ones.
+const SAMPLES_MIN: usize = 64;
 const KINDS_MAX: usize = 128;
 
 #[derive(Default)]
@@ -22,6 +23,11 @@ pub(crate) struct Paces(BTreeMap<String, RecentTimes>);
 impl Paces {
     pub(crate) fn of(&self, kind: &str) -> Option<Pace> {
         self.0.get(kind)?.pace
+    }
+
+    /// Each kind, with the number of its solve times.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, usize, Option<Pace>)> {
+        self.0.iter().map(|(kind, times)| (kind.as_str(), times.spans.len(), times.pace))
     }
 
     pub(crate) fn learn(&mut self, kind: &str, span: Duration) {
@@ -43,6 +49,16 @@ impl Paces {
 }
 
 impl Engine {
+    /// Counts a task that its provider could not solve.
+    pub(crate) fn learn_failure(&self, order: &Order, event: &Event) {
+        if let Event::Polled { attempt, outcome: PollOutcome::Faulted(fault), .. }
+        | Event::CalledBack { attempt, word: CallbackResult::Faulted(fault), .. } = event
+            && fault.class == FaultClass::Unsolvable
+        {
+            self.provider_of(order, Some(*attempt)).note_success(&order.terms.kind, false);
+        }
+    }
+
     /// Learns the solve time of the order's kind, if this event has solved the order.
     pub(crate) fn learn_pace(&self, order: &Order, event: &Event) {
         if let Phase::Solved { answer, at } = &order.phase
@@ -57,7 +73,9 @@ impl Engine {
                 Event::CalledBack { receipt: Some(receipt), .. } => receipt.at.min(*at),
                 _ => *at,
             };
-            lock(&self.paces).learn(&order.terms.kind, solved_at.since(attempt.sent));
+            let provider = self.provider_of(order, Some(answer.attempt));
+            lock(&provider.paces).learn(&order.terms.kind, solved_at.since(attempt.sent));
+            provider.note_success(&order.terms.kind, true);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How far apart submits are kept: the usual interval, and more after each busy reply, until submits are accepted again.
 
 use crate::Throttle;
+use crate::gate_rules::GateRules;
 use quittance_lifecycle::{Backoff, Timestamp};
 use std::time::Duration;
 
@@ -8,21 +9,19 @@ use std::time::Duration;
 pub(crate) const SPACING_MIN: Duration = Duration::from_millis(50);
 /// How far apart submits are kept at most when the provider is busy.
 const SPACING_MAX: Duration = Duration::from_secs(5);
-/// How far ahead turns are given. Turns are planned at the pace of a busy provider, and submits go out much faster
-/// once the provider is free. An order behind those that have a turn asks again later.
-pub(crate) const LINE_SPAN: Duration = Duration::from_secs(10);
-
 pub(crate) struct Spacing {
     backoff: Backoff,
-    /// The minimum, which the provider's rules demand.
+    /// The minimum, which the provider's rules demand of one node that works alone.
+    own_interval: Duration,
+    /// The minimum for this node among all nodes that work on the account.
     interval: Duration,
     /// The present spacing: grows with each rejected submit, and shrinks with each accepted one to the usual
     /// interval.
     spacing: Duration,
     /// When the next submit may go out.
     next_turn: Timestamp,
-    /// The turn that the last submit in line got.
-    last_in_line: Timestamp,
+    /// When a submit last went out, and the turn before it.
+    last_passed: Option<(Timestamp, Timestamp)>,
     shut_until: Timestamp,
     busy_in_a_row: u32,
 }
@@ -40,10 +39,11 @@ impl Spacing {
     const fn with_interval(backoff: Backoff, interval: Duration) -> Self {
         Self {
             backoff,
+            own_interval: interval,
             interval,
             spacing: interval,
             next_turn: Timestamp::ZERO,
-            last_in_line: Timestamp::ZERO,
+            last_passed: None,
             shut_until: Timestamp::ZERO,
             busy_in_a_row: 0,
         }
@@ -72,21 +72,24 @@ impl Spacing {
         (!self.spacing.is_zero() && !is_ahead).then(|| self.next_turn.max(now))
     }
 
-    /// The turn of a submit that comes too soon after the last one. Each submit gets a different turn: if all asked
-    /// again at the same moment, only one could go out.
-    pub(crate) fn stand_in_line(&mut self, now: Timestamp) -> Option<Timestamp> {
-        // A clock that was set back must not stop the line until it has caught up.
-        if now >= self.next_turn || self.next_turn > now + self.spacing {
-            return None;
-        }
-        let end = self.next_turn.max(now + LINE_SPAN);
-        self.last_in_line = (self.last_in_line + self.spacing).clamp(self.next_turn, end);
-        Some(self.last_in_line)
+    /// Sets how many nodes work on the account: each keeps its submits as many times as far apart.
+    pub(crate) fn set_nodes(&mut self, rules: &GateRules, nodes: u32) {
+        let is_usual = self.spacing == self.interval;
+        self.interval = (rules.interval)(self.own_interval, nodes);
+        self.spacing = if is_usual { self.interval } else { self.spacing.max(self.interval) };
     }
 
     /// Notes that a submit goes out.
     pub(crate) fn passed(&mut self, now: Timestamp) {
+        self.last_passed = Some((now, self.next_turn));
         self.next_turn = now + self.spacing;
+    }
+
+    /// The submit that went out at `sent` was not made: its turn goes to another one.
+    pub(crate) fn take_back(&mut self, sent: Timestamp) {
+        if let Some((_, turn)) = self.last_passed.take_if(|(passed, _)| *passed == sent) {
+            self.next_turn = turn;
+        }
     }
 
     /// A submit met a busy provider. Returns whether that is new information. If several submits went out too soon

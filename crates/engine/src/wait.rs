@@ -182,7 +182,7 @@ impl Engine {
     /// The answer as the caller gets it. Most protocols send no currency with a cost, so a cost in another currency
     /// than the node's is left out.
     fn handed_out(&self, order: &Order, answer: &Answer) -> Answer {
-        let is_known = !is_in_another_currency(&order.terms.account, &self.settings.currency);
+        let is_known = !is_in_another_currency(order.account(), self.currency());
         Answer { cost: answer.cost.filter(|_| is_known), ..answer.clone() }
     }
 

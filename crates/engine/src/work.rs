@@ -3,17 +3,20 @@
 //! No step delays another. Every step is a future of its own, with a limit on how many run at once; submits and polls
 //! have separate limits. A step that hangs or panics affects its own order only.
 
+use crate::at_the_gate::{AskOutcome, ProviderSeat};
 use crate::callback::Addressee;
 use crate::inspect::Step;
 use crate::node_stats::NodeCounters;
 use crate::place::check_complete;
-use crate::run_queue::{Delivery, PollItem, RunQueue, SubmitItem};
+use crate::poll_queue::PollItem;
+use crate::providers::ProviderAccount;
+use crate::run_queue::{Delivery, RunQueue, SubmitItem};
 use crate::{ApplyOutcome, Engine, PlacedOrder, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quittance_lifecycle::{
-    Attempt, Counters, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Order, Phase, PollOutcome,
-    Progress, Reaction, SubmitOutcome, Terms, Timestamp, surplus_as_order,
+    Counters, Decision, Effect, Event, Evidence, Fault, FaultClass, Key, Order, Phase, PollOutcome, Reaction,
+    SubmitOutcome, SubmitRoute, Terms, Timestamp, surplus_as_order,
 };
 use quittance_ports::{IncomingEvent, Penalty, StoreError, Submission, TaskField, Version, Versioned};
 use std::panic::AssertUnwindSafe;
@@ -33,11 +36,12 @@ enum Job {
     Perform(Versioned, Effect),
     Deliver(Delivery),
     Report(Versioned, Effect),
-    Poll(Vec<PollItem>),
+    Poll(Arc<ProviderAccount>, Vec<PollItem>),
     Collect(PlacedOrder),
     Sweep,
     Chores,
     Counts,
+    Gates,
 }
 
 /// A submit that was started and has not reached the gate yet.
@@ -56,6 +60,17 @@ struct SubmitSeat<'a>(&'a Engine, String);
 impl Drop for SubmitSeat<'_> {
     fn drop(&mut self) {
         lock(&self.0.run_queue).submitting.give_back(&self.1);
+    }
+}
+
+/// Tasks that are being polled.
+struct PolledTasks<'a>(&'a Engine, String, Vec<(Key, u32)>);
+
+impl Drop for PolledTasks<'_> {
+    fn drop(&mut self) {
+        let mut run_queue = lock(&self.0.run_queue);
+        let polls = run_queue.polls_of(&self.1);
+        self.2.iter().for_each(|(key, attempt)| polls.replied(*key, *attempt));
     }
 }
 
@@ -79,6 +94,7 @@ impl Engine {
         {
             let mut run_queue = lock(&self.run_queue);
             (run_queue.has_spilled, run_queue.is_working) = (true, true);
+            run_queue.polls_started_at = self.now();
         }
         let mut running: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
         loop {
@@ -137,16 +153,15 @@ impl Engine {
             run_queue.reporting += 1;
             return Some(Job::Report(now, effect));
         }
-        if self.submit_at(run_queue, now) <= now
-            && let Some(due) = run_queue.pop_submit()
-        {
-            run_queue.before_gate += 1;
+        if let Some(due) = self.pop_submit(run_queue, now) {
             return Some(Job::Submit(due));
         }
-        if run_queue.polling < settings.polls_max && run_queue.polls.len() > 0 {
+        run_queue.ripen_polls(now, settings.backlog_max);
+        if let Some(provider) = self.poll_now(run_queue, now) {
             run_queue.polling += 1;
-            let batch = self.world.provider.poll_batch_max().max(1);
-            return Some(Job::Poll(std::iter::from_fn(|| run_queue.polls.pop()).take(batch).collect()));
+            let (batch_max, may_join) = (provider.poll_batch_max(), self.may_poll_early());
+            let batch = run_queue.polls_of(&provider.rules.name).take(now, batch_max, may_join);
+            return Some(Job::Poll(Arc::clone(provider), batch));
         }
         if self.sweep_at(run_queue, now) <= now {
             run_queue.is_sweeping = true;
@@ -157,6 +172,10 @@ impl Engine {
             run_queue.is_counting = true;
             run_queue.counts_at = None;
             return Some(Job::Counts);
+        }
+        if self.gates_at(run_queue, now) <= now {
+            (run_queue.is_sharing_gates, run_queue.gates_shared_at) = (true, now);
+            return Some(Job::Gates);
         }
         if self.chores_at(run_queue, now) <= now {
             run_queue.is_at_chores = true;
@@ -187,9 +206,12 @@ impl Engine {
             Job::Collect(placed) => {
                 (async move { self.collect(&placed).await }.boxed(), |run_queue| run_queue.stepping -= 1)
             }
-            Job::Poll(batch) => (self.poll(batch).boxed(), |run_queue| run_queue.polling -= 1),
+            Job::Poll(provider, batch) => {
+                (self.poll(provider, batch).boxed(), |run_queue| run_queue.polling -= 1)
+            }
             Job::Sweep => (self.sweep().boxed(), |run_queue| run_queue.is_sweeping = false),
             Job::Chores => (self.do_chores().boxed(), |run_queue| run_queue.is_at_chores = false),
+            Job::Gates => (self.share_gates().boxed(), |run_queue| run_queue.is_sharing_gates = false),
             Job::Counts => (self.write_counts().boxed(), |run_queue| run_queue.is_counting = false),
         };
         if AssertUnwindSafe(work).catch_unwind().await.is_err() {
@@ -306,7 +328,7 @@ impl Engine {
                 continue;
             }
             // Orders that only need a poll are gathered here, so that one call can poll many.
-            let woken = Event::Woken { stamp: 0, gate: Gate::ShutUntil(until) };
+            let woken = Event::Woken { stamp: 0, route: SubmitRoute::ShutUntil(until) };
             let policy = self.policy(&record.order);
             match (self.settings.rules.transition)(&record.order, woken, self.now(), &policy) {
                 Decision::Act(Effect::Poll { attempt, task }) => self.ask(&record.order, attempt, task),
@@ -318,11 +340,30 @@ impl Engine {
     }
 
     /// Queues a poll of this task. If the queue is full, the order comes up again when its claim lapses.
-    pub(crate) fn ask(&self, order: &Order, attempt: u32, task: String) {
+    fn ask(&self, order: &Order, attempt: u32, task: String) {
+        let turn = lock(&self.run_queue).poll_turn(order, self.now());
+        self.ask_at(turn, order, attempt, task);
+    }
+
+    /// Queues a poll of this task for this moment.
+    pub(crate) fn ask_at(&self, turn: Timestamp, order: &Order, attempt: u32, task: String) {
         if self.awaits_spilled_callback(order, attempt) {
             return;
         }
-        lock(&self.run_queue).push_poll(order, attempt, task, self.settings.backlog_max);
+        let now = self.now();
+        let provider = &self.provider_of(order, Some(attempt)).rules.name;
+        let mut run_queue = lock(&self.run_queue);
+        run_queue.polls_of(provider).push(order, (attempt, task), (turn, now), self.settings.backlog_max);
+    }
+
+    /// Remembers from when the task of this order may join a poll of other tasks.
+    pub(crate) fn expect_poll(&self, order: &Order) {
+        let provider = self.provider_of(order, order.current());
+        if provider.poll_batch_max() > 1 {
+            let policy = matches!(order.phase, Phase::Solving { .. }).then(|| self.policy(order));
+            let early = policy.and_then(|policy| order.early_poll(&policy));
+            lock(&self.run_queue).polls_of(&provider.rules.name).expect(order, early);
+        }
     }
 
     // ---- waking one order ----------------------------------------------------------------------------------
@@ -353,37 +394,25 @@ impl Engine {
             Err(error) => return self.note_error(&error),
         };
         let key = record.order.key;
-        let may_bring_word =
-            |attempt: &Attempt| matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. });
-        let is_in_doubt = record.order.attempts.iter().any(may_bring_word);
-        let gate = match record.order.phase {
-            // If this node could not write for a while, other nodes could not either, and one of them may
-            // have spilled the callback that settles this order's doubt. That callback must be written first.
-            Phase::Queued { held: false, .. } | Phase::InDoubt { .. }
-                if is_in_doubt && self.store_was_away(self.settings.others_first) =>
-            {
-                Gate::ShutUntil(self.now() + self.settings.others_first)
+        let (route, seat) = match self.ask_the_gates(&record.order) {
+            AskOutcome::Decided(route) => (route, None),
+            AskOutcome::Pass(seat, offer) => (SubmitRoute::To(offer), Some(seat)),
+            AskOutcome::Wait => {
+                self.enqueue_if_free(record);
+                return;
             }
-            // The store has forgotten something. Another node may hold this order with a paid attempt, and
-            // must have the time to put it back.
-            Phase::Queued { held: false, .. } | Phase::InDoubt { .. } if self.recovering().is_some() => {
-                Gate::ShutUntil(self.recovering().unwrap_or_else(|| self.now()))
-            }
-            Phase::Queued { held: false, .. } | Phase::InDoubt { .. } => {
-                let is_retry =
-                    record.order.attempts.last().is_some_and(|attempt| attempt.sent >= record.order.placed);
-                lock(&self.gate).pass(&record.order.terms.tenant, self.now(), is_retry)
-            }
-            _ => Gate::Pass,
         };
         drop(before_gate);
         let stamp = self.stamp();
-        match self.apply(&key, Some(record), &Event::Woken { stamp, gate }).await {
+        match self.apply(&key, Some(record), &Event::Woken { stamp, route }).await {
             Ok(ApplyOutcome::Advanced { now, effect: Some(effect) } | ApplyOutcome::Act { now, effect }) => {
-                if matches!(effect, Effect::Submit { .. }) {
-                    self.note_missed(&now.order);
+                match (effect, seat) {
+                    (Effect::Submit { attempt }, Some(seat)) => {
+                        self.note_missed(&now.order);
+                        self.submit(&now.order, attempt, seat).await;
+                    }
+                    (effect, _) => self.perform(now, effect).await,
                 }
-                self.perform(now, effect).await;
             }
             Ok(ApplyOutcome::Advanced { .. } | ApplyOutcome::Ignored { .. } | ApplyOutcome::Missing) => {}
             Err(error) => self.note_error(&error),
@@ -392,7 +421,8 @@ impl Engine {
 
     async fn perform(&self, now: Versioned, effect: Effect) {
         match effect {
-            Effect::Submit { attempt } => self.submit(&now.order, attempt).await,
+            // Only an order that was woken with a seat at the gate is submitted.
+            Effect::Submit { .. } => {}
             Effect::Poll { attempt, task } => {
                 self.ask(&now.order, attempt, task);
                 self.wakeup.ring();
@@ -408,7 +438,7 @@ impl Engine {
 
     // ---- effects -------------------------------------------------------------------------------------------
 
-    async fn submit(&self, order: &Order, attempt: u32) {
+    async fn submit(&self, order: &Order, attempt: u32, mut seat: ProviderSeat<'_>) {
         let Phase::Submitting { until, .. } = order.phase else { return };
         // A node that was frozen between the commit and here must not send what other nodes already hold to be in
         // doubt.
@@ -425,9 +455,11 @@ impl Engine {
             callback: callback.as_deref(),
             guard: &guard,
         };
+        let provider = self.provider_of(order, Some(attempt));
         NodeCounters::add(&self.node_counters.submitted, 1);
         let sent = self.now();
-        let call = pin!(AssertUnwindSafe(self.world.provider.submit(submission)).catch_unwind());
+        seat.begins(order, attempt);
+        let call = pin!(AssertUnwindSafe(provider.adapter.submit(submission)).catch_unwind());
         let outcome = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(outcome), _)) => outcome,
             Either::Left((Err(_), _)) => {
@@ -440,10 +472,15 @@ impl Engine {
         let is_news =
             !(wants_a_person && self.was_let_go_since(sent)) && self.is_about_provider(order, &outcome);
         if is_news {
-            lock(&self.gate).learn(&outcome, &order.terms.tenant, self.now(), order.key.grain());
+            seat.ends(&outcome, order.key.grain());
+        } else {
+            drop(seat);
         }
         if let SubmitOutcome::Rejected(fault) = &outcome {
-            self.obey_penalty(fault, false);
+            self.obey_penalty(provider, fault, false);
+            if fault.class == FaultClass::NotSold {
+                provider.note_not_sold(&order.terms.kind, self.now());
+            }
         }
         let event = Event::Submitted { attempt, outcome };
         self.arrive_somehow(IncomingEvent { key: order.key, born: order.born, target: None, event }).await;
@@ -456,10 +493,10 @@ impl Engine {
         }
     }
 
-    fn obey_penalty(&self, fault: &Fault, is_about_polls: bool) {
-        if let Some(Penalty { pause, holds_polls }) = self.world.provider.penalty(fault) {
+    fn obey_penalty(&self, provider: &ProviderAccount, fault: &Fault, is_about_polls: bool) {
+        if let Some(Penalty { pause, holds_polls }) = provider.adapter.penalty(fault) {
             let penalty = Penalty { pause, holds_polls: holds_polls || is_about_polls };
-            lock(&self.gate).obey(penalty, self.now());
+            lock(&provider.gate).obey(penalty, self.now());
         }
     }
 
@@ -501,15 +538,16 @@ impl Engine {
     /// again.
     async fn ask_for(
         &self,
+        provider: &ProviderAccount,
         tasks: &[String],
         asked: Timestamp,
         until: Timestamp,
     ) -> Vec<(String, PollOutcome)> {
-        if !lock(&self.gate).may_poll(asked) {
+        if !lock(&provider.gate).may_poll(asked) {
             return Vec::new();
         }
         NodeCounters::add(&self.node_counters.polled, tasks.len() as u64);
-        let call = pin!(AssertUnwindSafe(self.world.provider.poll(tasks)).catch_unwind());
+        let call = pin!(AssertUnwindSafe(provider.adapter.poll(tasks)).catch_unwind());
         let replies = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(replies), _)) => replies,
             Either::Left((Err(_), _)) => {
@@ -520,17 +558,19 @@ impl Engine {
         };
         for (_, outcome) in &replies {
             if let PollOutcome::Faulted(fault) = outcome {
-                self.obey_penalty(fault, true);
+                self.obey_penalty(provider, fault, true);
             }
         }
         replies
     }
 
-    async fn poll(&self, batch: Vec<PollItem>) {
+    async fn poll(&self, provider: Arc<ProviderAccount>, batch: Vec<PollItem>) {
+        let polled = batch.iter().map(|item| (item.key, item.attempt)).collect();
+        let _asked = PolledTasks(self, provider.rules.name.clone(), polled);
         let asked = self.now();
         let tasks: Vec<String> = batch.iter().map(|ask| ask.task.clone()).collect();
         let until = asked + self.settings.poll_wait;
-        let mut replies = self.ask_for(&tasks, asked, until).await;
+        let mut replies = self.ask_for(&provider, &tasks, asked, until).await;
         // The reply may have fewer parts than tasks were polled, or others: each task takes its own, by id.
         for PollItem { key, born, attempt, task } in batch {
             let reply = replies.iter().position(|(named, _)| *named == task);

@@ -72,7 +72,7 @@ impl CallbackApi {
         }
         let (query, content_type) = (request.query(), request.content_type());
         let callback = Callback { query, content_type, body: &request.body };
-        let Some(CallbackMessage { task, word }) = self.engine.provider().read_callback(&callback) else {
+        let Some(CallbackMessage { task, word }) = self.engine.read_callback(segment, &callback).await else {
             self.senseless.fetch_add(1, Ordering::Relaxed);
             // If it was garbled on its way, the provider may send it again, and the answer is as old as this call.
             self.engine.callback_not_answered(segment, request.open_for());

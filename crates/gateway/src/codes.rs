@@ -69,6 +69,8 @@ fn code_of_place_error(error: &PlaceError) -> Cow<'_, str> {
         PlaceError::Refused(Refusal::HeldBack { fault, .. }) => code_of_fault(fault),
         PlaceError::Refused(Refusal::OtherParameters) => BAD_PARAMETERS.into(),
         PlaceError::Refused(Refusal::Expired) => EXPIRED.into(),
+        PlaceError::Refused(Refusal::TooShort { .. }) => TIMEOUT.into(),
+        PlaceError::Refused(Refusal::QueueTooLong { .. }) => NO_SLOT.into(),
         // To ask again changes nothing until a person has looked.
         PlaceError::Refused(Refusal::NeedsAPerson) | PlaceError::Store(StoreError::Corrupt { .. }) => {
             UNSOLVABLE.into()

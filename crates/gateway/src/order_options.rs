@@ -1,11 +1,11 @@
-//! The fields of a request for Quittance itself: which job it is, how long it can take, and how fresh and how shared
-//! its answer can be. Both foreign protocols read them here, so a field has one meaning. No provider gets them: all
+//! The fields of a request for Quittance itself: which job it is, how urgent it is, how long it can take and how often it
+//! is tried, and how fresh and how shared its answer can be. Both foreign protocols read them here, so a field has one meaning. No provider gets them: all
 //! are on the catalogue's list of [control fields](quittance_protocol::kinds::CONTROL).
 
 use crate::api::trace_of;
 use hyper::HeaderMap;
 use quittance_lifecycle::terms::{IDEMPOTENCY_KEY_BYTES_MAX, TIMEOUT_MAX};
-use quittance_lifecycle::{Draft, Reuse};
+use quittance_lifecycle::{Draft, MAX_RETRIES_MAX, Priority, RetryLimits, Reuse};
 pub(crate) use quittance_protocol::kinds::order_field as field_named;
 use quittance_protocol::kinds::order_field_meant;
 use std::collections::BTreeMap;
@@ -20,6 +20,9 @@ pub(crate) const KEY: &str = "idempotency_key";
 const DEADLINE_S: RangeInclusive<u64> = 1..=TIMEOUT_MAX.as_secs();
 /// The range of `min_life_s`. No answer that expires lives longer than a day.
 const MIN_LIFE_S: RangeInclusive<u64> = 0..=86_400;
+
+/// The range of `retry_base_s` and `retry_cap_s`, in seconds.
+pub(crate) const RETRY_PAUSE_S: RangeInclusive<u64> = 0..=TIMEOUT_MAX.as_secs();
 
 /// What is wrong with one of the fields.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,8 +44,12 @@ pub(crate) enum BadOption {
     KeysDiffer,
     #[error("`{field}` must be a number of seconds from {least} to {most}")]
     Seconds { field: String, least: u64, most: u64 },
+    #[error("`{field}` must be a whole number from 0 to {most}")]
+    Count { field: String, most: u8 },
     #[error("`{field}` must be `shared` or `exclusive`")]
     Reuse { field: String },
+    #[error("`{field}` must be `interactive`, `normal` or `bulk`")]
+    Priority { field: String },
     #[error("`{field}` must be a text or a number")]
     Shape { field: String },
     #[error("`{field}` must be a text or a whole number: send it as text, in quotes")]
@@ -137,8 +144,20 @@ impl OptionFields {
             Some((_, "exclusive")) => Some(Reuse::Exclusive),
             Some((name, _)) => return Err(BadOption::Reuse { field: name.to_owned() }),
         };
+        let priority = |(name, text): (&str, &str)| {
+            Priority::parse(text.trim()).ok_or_else(|| BadOption::Priority { field: name.to_owned() })
+        };
         let duration = |field, range: RangeInclusive<u64>| {
             self.get(field).map(|(name, text)| seconds(name, text, &range)).transpose()
+        };
+        let max_retries = self.get("max_retries").map(|(name, text)| {
+            let count = text.trim().parse().ok().filter(|count| *count <= MAX_RETRIES_MAX);
+            count.ok_or_else(|| BadOption::Count { field: name.to_owned(), most: MAX_RETRIES_MAX })
+        });
+        let retry = RetryLimits {
+            max_retries: max_retries.transpose()?,
+            base: duration("retry_base_s", RETRY_PAUSE_S)?,
+            cap: duration("retry_cap_s", RETRY_PAUSE_S)?,
         };
         // An empty key is an error: its caller wants a retry to be safe, and it would not be.
         let key = self.get(KEY).map(|(_, key)| key.to_owned());
@@ -146,9 +165,11 @@ impl OptionFields {
             idempotency_key: one_key(key_in_header(headers)?, key)?,
             reuse,
             timeout: duration("deadline_s", DEADLINE_S)?,
+            retry,
             min_life: duration("min_life_s", MIN_LIFE_S)?,
             no_stock: is_fresh_wanted || is_set("no_stock"),
             collected_in: COLLECTED_IN,
+            priority: self.get("priority").map(priority).transpose()?,
             trace: trace_of(headers),
             ..Draft::default()
         })
@@ -243,6 +264,21 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_retries_is_whole_and_within_its_limits() {
+        let retries = |text| read(None, &[("maxRetries", text)]).map(|options| options.retry.max_retries);
+        for (text, count) in [("0", Some(0)), (" 3 ", Some(3)), ("50", Some(50)), ("", None)] {
+            assert_eq!(retries(text), Ok(count), "{text}");
+        }
+        for bad in ["-1", "1.5", "51", "256", "three"] {
+            let wrong = BadOption::Count { field: "maxRetries".to_owned(), most: 50 };
+            assert_eq!(retries(bad), Err(wrong), "{bad}");
+        }
+        let pauses = [("retry_base_s", "1.5"), ("retry_cap_s", "0")];
+        let retry = read(None, &pauses).unwrap().retry;
+        assert_eq!((retry.base, retry.cap), (Some(Duration::from_millis(1500)), Some(Duration::ZERO)));
+    }
+
+    #[test]
     fn no_cache_asks_for_an_answer_of_its_own_whatever_reuse_says() {
         let body =
             |fields: &[(&str, &str)]| read(None, fields).map(|options| (options.reuse, options.no_stock));
@@ -252,6 +288,18 @@ mod tests {
         assert_eq!(body(&[("reuse", "shared"), ("nocache", "true")]), Ok((Some(Reuse::Exclusive), true)));
         assert_eq!(body(&[("nocache", "0"), ("no_stock", "False")]), Ok((None, false)));
         assert_eq!(body(&[("reuse", "Shared")]), Err(BadOption::Reuse { field: "reuse".to_owned() }));
+    }
+
+    #[test]
+    fn a_priority_is_one_of_three_words_and_an_empty_text_is_not_set() {
+        let priority = |text| read(None, &[("priority", text)]).map(|draft| draft.priority);
+        for known in Priority::ALL {
+            assert_eq!(priority(known.name()), Ok(Some(known)));
+        }
+        assert_eq!(priority(""), Ok(None));
+        for bad in ["urgent", "Bulk", "1", "normal,bulk"] {
+            assert_eq!(priority(bad), Err(BadOption::Priority { field: "priority".to_owned() }), "{bad}");
+        }
     }
 
     #[test]

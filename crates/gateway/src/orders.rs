@@ -22,7 +22,7 @@ use quittance_ports::{Account, Clock, Day, StoreError, UsageRow};
 use quittance_quota::Quotas;
 use quittance_telemetry::money::in_currency;
 use quittance_telemetry::trace::{Placing, TraceParent};
-use quittance_telemetry::{AccountCache, ApiCounts, Traces};
+use quittance_telemetry::{AccountCaches, ApiCounts, Traces};
 use quittance_webhooks::{BadCallback, WebhookFormat, Webhooks};
 use reuse::SharedSingleUse;
 use std::fmt;
@@ -142,7 +142,7 @@ struct Inner {
     tenants: Tenants,
     commit_feed: CommitFeed,
     names: IdCache,
-    account: AccountCache,
+    accounts: AccountCaches,
     webhooks: Webhooks,
     logged: LogOnce,
     shared: SharedSingleUse,
@@ -165,7 +165,7 @@ impl fmt::Debug for OrderService {
 impl OrderService {
     #[must_use]
     pub fn new(engine: Arc<Engine>, tenants: Tenants, commit_feed: CommitFeed, webhooks: Webhooks) -> Self {
-        let account = AccountCache::new(Arc::clone(engine.provider()));
+        let accounts = AccountCaches::of(&engine);
         let limits = Limits::default();
         let streams = Streams::new(tenants.is_only_one(), &limits);
         Self {
@@ -174,7 +174,7 @@ impl OrderService {
                 tenants,
                 commit_feed,
                 names: IdCache::default(),
-                account,
+                accounts,
                 webhooks,
                 logged: LogOnce::default(),
                 shared: SharedSingleUse::default(),
@@ -417,14 +417,15 @@ impl OrderService {
         self.inner.engine.usage(from, to).await
     }
 
-    /// The provider's account as it was last read; `None` if it was never read.
+    /// The first provider's account as it was last read; `None` if it was never read.
     pub async fn account(&self) -> Option<Account> {
-        self.inner.account.read(self.inner.engine.now()).await
+        self.inner.accounts.read_first(self.inner.engine.now()).await
     }
 
+    /// The accounts of all providers.
     #[must_use]
-    pub fn account_cache(&self) -> &AccountCache {
-        &self.inner.account
+    pub fn accounts(&self) -> &AccountCaches {
+        &self.inner.accounts
     }
 }
 

@@ -3,7 +3,7 @@
 
 use quittance_engine::Targets;
 use quittance_engine::targets::host_of_page;
-use quittance_lifecycle::{Reuse, Timestamp};
+use quittance_lifecycle::{Priority, Reuse, Timestamp};
 use quittance_protocol::Dialect;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -56,6 +56,10 @@ pub struct TenantSettings {
     /// The kinds that the tenant may order. All kinds, if absent.
     pub kinds: Option<Vec<String>>,
     pub reuse: Option<Reuse>,
+    /// How many turns in the queue to the provider the tenant gets for one of a tenant without a weight.
+    pub weight: Option<u32>,
+    /// The priority of the tenant's orders that set none.
+    pub priority: Option<Priority>,
     /// The rate of new placements.
     pub rate: Option<Rate>,
     /// How many of the tenant's orders may be open at once.
@@ -77,6 +81,8 @@ impl TenantSettings {
             targets: None,
             kinds: None,
             reuse: None,
+            weight: None,
+            priority: None,
             rate: None,
             open_max: None,
             dialect: None,

@@ -3,7 +3,7 @@
 
 use crate::answer::{Money, PriceSum};
 use crate::counters::Counters;
-use crate::order::{Order, Phase};
+use crate::order::{AttemptAccount, Order, Phase};
 use crate::terms::Terms;
 use alloc::format;
 use alloc::string::String;
@@ -42,37 +42,46 @@ pub fn is_in_another_currency(account: &str, currency: &str) -> bool {
     currency_of(account).is_some_and(|own| own != currency)
 }
 
-impl Terms {
-    /// The name of the provider that should solve the order.
-    #[must_use]
-    pub fn provider(&self) -> &str {
-        provider_of(&self.account)
-    }
-
-    /// The currency of all amounts of the order: the node's `currency`, if the order was written before currencies
-    /// were named.
-    #[must_use]
-    pub fn currency<'a>(&'a self, currency: &'a str) -> &'a str {
-        currency_of(&self.account).unwrap_or(currency)
-    }
-}
-
 /// Makes a price in another currency unknown. A price of 0 stays: it is 0 in every currency.
 fn not_known(cost: &mut Option<Money>) {
     *cost = cost.filter(|cost| *cost == Money(0));
 }
 
 impl Order {
+    /// The currency of the order's last attempt: the node's `currency`, if the order was written before currencies were
+    /// named.
+    #[must_use]
+    pub fn currency<'a>(&'a self, currency: &'a str) -> &'a str {
+        currency_of(self.account()).unwrap_or(currency)
+    }
+
     /// What was spent, for a node with this `currency`: amounts in another currency are unknown.
     #[must_use]
     pub fn spent_in(&self, currency: &str) -> PriceSum {
-        let spent = self.spent();
-        if !is_in_another_currency(&self.terms.account, currency) {
-            return spent;
+        let mut spent = PriceSum::default();
+        for attempt in self.attempts.iter().filter(|attempt| attempt.made_for.is_none()) {
+            if attempt.cost.is_some() || attempt.is_unpriced() {
+                let mut cost = attempt.cost;
+                if is_in_another_currency(self.account_of(attempt), currency) {
+                    not_known(&mut cost);
+                }
+                spent.add(cost);
+            }
         }
-        let own = self.attempts.iter().filter(|attempt| attempt.made_for.is_none());
-        let priced = own.filter(|attempt| attempt.cost.is_some_and(|cost| cost != Money(0))).count();
-        PriceSum { sum: Money(0), unpriced: spent.unpriced.saturating_add(priced as u64) }
+        spent
+    }
+
+    /// Writes the account into the attempts that went to the account of the terms, because the next terms may name
+    /// another one.
+    pub(crate) fn keep_accounts(&mut self, next: &Terms) {
+        let terms = &self.terms;
+        if (&terms.account, terms.price) == (&next.account, next.price) {
+            return;
+        }
+        let account = AttemptAccount { account: terms.account.clone(), price: terms.price };
+        for attempt in self.attempts.iter_mut().filter(|attempt| attempt.account.is_none()) {
+            attempt.account = Some(account.clone());
+        }
     }
 
     /// Makes the prices of earlier lives unknown, because the new life is paid from an account in another currency.

@@ -3,10 +3,12 @@
 
 use crate::answer::{Money, PriceSum};
 use crate::event::Event;
+use crate::fault::FaultClass;
 use crate::follow_up::DeliveryState;
 use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::time::Timestamp;
+use crate::timeline::TimelineEvent;
 use crate::transition::{Decision, transition};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -167,7 +169,9 @@ impl Order {
         if let Phase::Dead { cause, at } = &self.phase {
             let named = match cause {
                 DeadCause::Spent(_) | DeadCause::DoubtsSpent(_) => DeadLetterCause::RetriesSpent,
-                DeadCause::Deadline | DeadCause::NotTaken(_) => DeadLetterCause::Deadline,
+                DeadCause::Deadline | DeadCause::NotTaken(_) | DeadCause::TooLate { .. } => {
+                    DeadLetterCause::Deadline
+                }
                 DeadCause::Doubt => DeadLetterCause::Doubt,
                 DeadCause::StoreForgot => DeadLetterCause::StoreForgot,
             };
@@ -228,6 +232,41 @@ impl Order {
 }
 
 impl Order {
+    /// Whether an outage of the provider made this a dead letter, and nothing else: it was unreachable or busy, or the
+    /// account was empty, until the deadline or the last retry. False if anything may have been paid for, or if this
+    /// was replayed after an outage before and no caller has placed it since.
+    #[must_use]
+    pub fn died_of_outage(&self) -> bool {
+        let Phase::Dead { cause, .. } = &self.phase else { return false };
+        let is_outage = |class: FaultClass| {
+            matches!(class, FaultClass::Busy | FaultClass::Unreachable | FaultClass::NoFunds)
+        };
+        let is_cause = match cause {
+            DeadCause::NotTaken(fault) => fault.as_ref().is_none_or(|fault| is_outage(fault.class)),
+            // A caller that wanted only so many attempts has had them.
+            DeadCause::Spent(fault) => self.terms.retry.max_retries.is_none() && is_outage(fault.class),
+            _ => false,
+        };
+        let is_free =
+            self.attempts.iter().filter(|attempt| attempt.sent >= self.placed).all(Attempt::is_rejected);
+        is_cause
+            && is_free
+            && self.wanted
+            && !self.steps_lost
+            && self.put_back.is_none()
+            && !self.was_replayed()
+    }
+
+    /// Whether the order was replayed after an outage since a caller last placed it.
+    fn was_replayed(&self) -> bool {
+        let events = self.timeline.entries.iter().rev().map(|entry| &entry.event);
+        let is_placement =
+            |event: &&TimelineEvent| matches!(event, TimelineEvent::Placed { .. } | TimelineEvent::Rejoined);
+        events
+            .take_while(|event| !is_placement(event))
+            .any(|event| matches!(event, TimelineEvent::ReplayedAfterOutage { .. }))
+    }
+
     /// This dead letter, as it is imported from a file into a store that has not counted it. `site` and `price` are
     /// computed by this node. The cost of an attempt that may still bring an answer is not known yet: usage counts it
     /// when the answer comes. Finished attempts stay as in the file, and are not counted.

@@ -4,7 +4,8 @@
 use crate::answer::{Answer, ProviderAnswer};
 use crate::fault::{Evidence, Fault};
 use crate::key::Key;
-use crate::order::Attempt;
+use crate::order::{Attempt, AttemptAccount};
+use crate::routing::PassedOver;
 use crate::time::Timestamp;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -55,6 +56,10 @@ pub enum DeliveryOutcome {
     NotDelivered {
         why: String,
     },
+    /// The endpoint is switched off, because it has failed for days. Holds why, for an operator.
+    SwitchedOff {
+        why: String,
+    },
 }
 
 /// The content of a callback.
@@ -86,12 +91,26 @@ pub enum Via {
     Poll,
 }
 
-/// Whether a submit may go to the provider now. The engine decides this, and the life cycle follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+/// Whether a submit may go to a provider now, and to which one. The gates have agreed, and the submit is counted there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubmitRoute {
     /// The submit may go out now.
-    Pass,
+    To(Offer),
     ShutUntil(Timestamp),
+}
+
+/// The account that takes a submit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// `None` is the account of the order's terms.
+    pub account: Option<AttemptAccount>,
+    /// The accounts that would have come first.
+    pub passed_over: Vec<PassedOver>,
+}
+
+impl Offer {
+    /// The account of the order's terms.
+    pub const OF_TERMS: Self = Self { account: None, passed_over: Vec::new() };
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +119,7 @@ pub enum Event {
     /// write the store has.
     Woken {
         stamp: u64,
-        gate: Gate,
+        route: SubmitRoute,
     },
     Submitted {
         attempt: u32,
@@ -150,6 +169,13 @@ pub enum Event {
     Cancelled,
     /// An operator replays a dead letter.
     Replayed,
+    /// An outage is over in which the order died.
+    ReplayedAfterOutage {
+        /// The name of the provider that is back.
+        provider: String,
+        /// Only an order that has been dead since then, or a shorter time, is replayed.
+        died_since: Timestamp,
+    },
     /// An operator drops a dead letter.
     Dropped,
     /// An operator adds a note to the order.
@@ -187,6 +213,21 @@ pub enum Event {
         born: Timestamp,
         attempts: Vec<Attempt>,
     },
+}
+
+impl Event {
+    /// The attempt that the event is about; `None` if it is about the order as a whole.
+    #[must_use]
+    pub const fn attempt(&self) -> Option<u32> {
+        match self {
+            Self::Submitted { attempt, .. }
+            | Self::Polled { attempt, .. }
+            | Self::CalledBack { attempt, .. }
+            | Self::Stocked { attempt }
+            | Self::ReportPassed { attempt, .. } => Some(*attempt),
+            _ => None,
+        }
+    }
 }
 
 /// What the engine must do after the next order is committed. All effects except `Submit` may be repeated at any

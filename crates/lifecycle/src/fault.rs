@@ -34,6 +34,10 @@ pub enum FaultClass {
     /// The adapter sets it from the provider's code. Another try would get the same reply.
     /// The order fails at once, and the caller gets the provider's code.
     Caller,
+    /// The provider does not sell this kind, or not to us.
+    /// The adapter sets it from the provider's code. Nothing was taken.
+    /// The order goes to another provider. If there is none, it fails at once, and the caller gets the provider's code.
+    NotSold,
     /// The provider replied with a code that is in no table.
     /// The adapter sets it, and keeps the code as it came. An operator can give the code a class in the settings.
     /// The order tries again a few times after a growing pause; then it is a dead letter.
@@ -41,13 +45,14 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Busy,
         Self::Unreachable,
         Self::Unsolvable,
         Self::NoFunds,
         Self::AccountBlocked,
         Self::Caller,
+        Self::NotSold,
         Self::UnlistedCode,
     ];
 
@@ -60,6 +65,7 @@ impl FaultClass {
             Self::NoFunds => "no_funds",
             Self::AccountBlocked => "account_blocked",
             Self::Caller => "caller",
+            Self::NotSold => "not_sold",
             Self::UnlistedCode => "unlisted_code",
         }
     }
@@ -74,7 +80,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Fault(FaultClass::Busy),
         Self::Fault(FaultClass::Unreachable),
         Self::InDoubt,
@@ -82,6 +88,7 @@ impl Signal {
         Self::Fault(FaultClass::NoFunds),
         Self::Fault(FaultClass::AccountBlocked),
         Self::Fault(FaultClass::Caller),
+        Self::Fault(FaultClass::NotSold),
         Self::Fault(FaultClass::UnlistedCode),
     ];
 
@@ -96,7 +103,8 @@ impl Signal {
             Self::Fault(FaultClass::NoFunds) => 4,
             Self::Fault(FaultClass::AccountBlocked) => 5,
             Self::Fault(FaultClass::Caller) => 6,
-            Self::Fault(FaultClass::UnlistedCode) => 7,
+            Self::Fault(FaultClass::NotSold) => 7,
+            Self::Fault(FaultClass::UnlistedCode) => 8,
         }
     }
 
@@ -195,6 +203,8 @@ pub enum Remedy {
     Hold,
     /// Fail the order and report to the caller: another try would not help.
     Tell,
+    /// Send the order to another provider. Without one, as `Tell`.
+    Elsewhere,
 }
 
 /// What a fault means for all other orders of the same provider.
@@ -219,7 +229,7 @@ pub struct FaultRule {
 
 /// One rule for each [signal](Signal), in the order of [`Signal::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FaultTable([FaultRule; 8]);
+pub struct FaultTable([FaultRule; 9]);
 
 impl FaultRule {
     #[must_use]
@@ -238,6 +248,7 @@ impl FaultTable {
         FaultRule { remedy: Remedy::Hold, limit: Some(0), provider: Reaction::Pause },
         FaultRule { remedy: Remedy::Hold, limit: Some(0), provider: Reaction::Pause },
         FaultRule { remedy: Remedy::Tell, limit: Some(0), provider: Reaction::Nothing },
+        FaultRule { remedy: Remedy::Elsewhere, limit: Some(0), provider: Reaction::Nothing },
         FaultRule { remedy: Remedy::BackOff, limit: Some(2), provider: Reaction::Slow },
     ]);
 

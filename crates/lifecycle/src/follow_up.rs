@@ -16,7 +16,7 @@ pub const WHY_BYTES_MAX: usize = 200;
 /// How long one try may have no result before it is repeated.
 pub const FOLLOW_UP_WAIT: Duration = Duration::from_secs(30);
 
-/// The pauses between two tries to call a webhook. When they are used up, the delivery becomes a dead letter.
+/// The default pauses between two tries to call a webhook.
 pub const WEBHOOK_PAUSES: [Duration; 6] = [
     Duration::from_secs(2),
     Duration::from_secs(10),
@@ -25,6 +25,60 @@ pub const WEBHOOK_PAUSES: [Duration; 6] = [
     Duration::from_secs(30 * 60),
     Duration::from_secs(2 * 3600),
 ];
+
+/// The most pauses of a schedule for webhooks.
+pub const WEBHOOK_PAUSES_MAX: usize = 16;
+
+/// The pauses between two tries to call a webhook. When they are used up, the delivery becomes a dead letter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct WebhookPauses {
+    pauses: [Duration; WEBHOOK_PAUSES_MAX],
+    count: usize,
+}
+
+impl WebhookPauses {
+    pub const DEFAULT: Self = {
+        let mut pauses = [Duration::ZERO; WEBHOOK_PAUSES_MAX];
+        let mut at = 0;
+        while at < WEBHOOK_PAUSES.len() {
+            pauses[at] = WEBHOOK_PAUSES[at];
+            at += 1;
+        }
+        Self { pauses, count: WEBHOOK_PAUSES.len() }
+    };
+
+    /// A schedule of these pauses; `None` if there are more than [`WEBHOOK_PAUSES_MAX`].
+    #[must_use]
+    pub fn new(list: &[Duration]) -> Option<Self> {
+        let mut pauses = [Duration::ZERO; WEBHOOK_PAUSES_MAX];
+        pauses.get_mut(..list.len())?.copy_from_slice(list);
+        Some(Self { pauses, count: list.len() })
+    }
+
+    #[must_use]
+    pub fn as_slice(&self) -> &[Duration] {
+        &self.pauses[..self.count]
+    }
+
+    /// The pause after this many tries; `None` if there was the last one.
+    fn after(&self, tries: u8) -> Option<Duration> {
+        self.as_slice().get(usize::from(tries).saturating_sub(1)).copied()
+    }
+
+    /// The state of a delivery that failed.
+    pub(crate) fn next(&self, now: Timestamp, tries: u8, why: &str) -> DeliveryState {
+        match self.after(tries) {
+            Some(pause) => DeliveryState::Owed { at: now + pause, tries },
+            None => DeliveryState::Dead { at: now, why: why.into() },
+        }
+    }
+}
+
+impl fmt::Debug for WebhookPauses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
 
 /// The pauses between two tries to send a report. Providers do not count a report that is more than 15 minutes late.
 pub const REPORT_PAUSES: [Duration; 6] = [

@@ -17,11 +17,16 @@ pub mod dead_letter;
 pub mod event;
 pub mod fault;
 pub mod follow_up;
+mod in_time;
 pub mod key;
 pub mod kind;
 pub mod order;
 pub mod policy;
+mod polls;
 mod prefix;
+pub mod priority;
+pub mod retry;
+pub mod routing;
 pub mod secrets;
 pub mod terms;
 pub mod time;
@@ -38,16 +43,20 @@ pub use bad_request::BadRequest;
 pub use counters::Counters;
 pub use dead_letter::{DeadLetter, DeadLetterCause, DeadLetterFilter, OnReplay};
 pub use event::{
-    CallbackResult, DeliveryOutcome, Effect, Event, Gate, Outage, PollOutcome, Receipt, ReportOutcome,
-    SubmitOutcome, Via,
+    CallbackResult, DeliveryOutcome, Effect, Event, Offer, Outage, PollOutcome, Receipt, ReportOutcome,
+    SubmitOutcome, SubmitRoute, Via,
 };
 pub use fault::{Evidence, Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy, Signal};
-pub use follow_up::{DeliveryState, Report, ReportState, Webhook};
+pub use follow_up::{DeliveryState, Report, ReportState, Webhook, WebhookPauses};
 pub use key::{Key, KeyError, KeyHead, Target};
 pub use kind::{Field, HostRules, Identity, Kind, Role, Shape};
-pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
-pub use policy::{Pace, Policy, Preset, Unsolvable, WhenInDoubt};
+pub use order::{Attempt, AttemptAccount, DeadCause, FailCause, HandOut, HeldOff, Order, Phase, Progress};
+pub use policy::{Pace, Policy, PollRules, Preset, Unsolvable, WhenInDoubt};
+pub use polls::EarlyPoll;
 pub use prefix::KeyPrefix;
+pub use priority::Priority;
+pub use retry::{MAX_RETRIES_MAX, RetryLimits};
+pub use routing::{Candidate, GateReadiness, PassedOver, Routing, RoutingRule, WhyPassedOver, choose};
 pub use terms::{Draft, KeySettings, Reuse, Slot, Terms, Value};
 pub use time::Timestamp;
 pub use timeline::{Timeline, TimelineEntry, TimelineEvent};

@@ -5,6 +5,7 @@ use crate::answer::{Answer, Money};
 use crate::fault::{Evidence, Fault, Signal};
 use crate::follow_up::{Report, Webhook};
 use crate::key::{Key, Target};
+use crate::priority::Priority;
 use crate::terms::{Reuse, TIMEOUT_MAX, Terms};
 use crate::time::Timestamp;
 use crate::timeline::{Timeline, TimelineEvent};
@@ -93,6 +94,12 @@ pub enum DeadCause {
     Deadline,
     /// The deadline was reached before the provider took the task. Holds the last fault, if there was one.
     NotTaken(Option<Fault>),
+    /// The order was not submitted (again), because no answer would have come in time: so much was `left` until the
+    /// deadline, and an answer `needs` more at least.
+    TooLate {
+        left: Duration,
+        needs: Duration,
+    },
     /// It is not known whether the order was paid for, and only an operator may decide to pay again.
     Doubt,
     /// The store has lost the last steps of the order, so it is not known what was paid for.
@@ -123,6 +130,11 @@ impl fmt::Display for DeadCause {
             Self::NotTaken(Some(fault)) => {
                 write!(f, "the deadline was reached before the provider took the task, last: {fault}")
             }
+            Self::TooLate { left, needs } => write!(
+                f,
+                "not submitted, because no answer would come in time: {left:?} were left until the deadline, and the quickest \
+                 of the last answers took {needs:?}"
+            ),
             Self::Doubt => f.write_str("it is not known whether the order was paid for"),
             Self::StoreForgot => {
                 f.write_str("the store has lost the last steps of this order: what was paid for is not known")
@@ -185,6 +197,26 @@ pub struct Attempt {
     /// A short digest of the address to which the callback goes; `None` if the attempt was sent without one, or by a
     /// node that did not store it.
     pub callback_address: Option<u32>,
+    /// The account at the provider that got the attempt; `None` if it is the account of the order's terms.
+    pub account: Option<AttemptAccount>,
+}
+
+/// The account that an attempt goes to, and what the attempt costs there by the price list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptAccount {
+    /// The provider and the currency, as [`account`](crate::account::account) writes them.
+    pub account: String,
+    /// `None` if the price list has no price.
+    pub price: Option<Money>,
+}
+
+/// An account that gave an order a fault, and until when the order does not go there again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldOff {
+    pub account: String,
+    pub until: Timestamp,
+    /// Whether the account was only busy: then the order waits for it, and does not go to another one at once.
+    pub is_busy: bool,
 }
 
 impl Attempt {
@@ -200,6 +232,12 @@ impl Attempt {
         self.former.is_none() && self.made_for.is_none() && self.progress != Progress::Faulted
     }
 
+    /// Whether the provider rejected the attempt, so that it cost nothing.
+    #[must_use]
+    pub fn is_rejected(&self) -> bool {
+        self.progress == Progress::Faulted && !self.accepted
+    }
+
     /// Whether the attempt is over and was charged, or may have been, at a price that is not known.
     #[must_use]
     pub fn is_unpriced(&self) -> bool {
@@ -211,8 +249,7 @@ impl Attempt {
     /// money back.
     #[must_use]
     pub fn may_be_charged(&self) -> bool {
-        let is_rejected = self.progress == Progress::Faulted && !self.accepted;
-        self.made_for.is_none() && !is_rejected && self.cost != Some(Money(0))
+        self.made_for.is_none() && !self.is_rejected() && self.cost != Some(Money(0))
     }
 }
 
@@ -220,6 +257,8 @@ impl Attempt {
 pub struct Order {
     pub key: Key,
     pub terms: Arc<Terms>,
+    /// How urgent the order is: as its most urgent placement in this life.
+    pub priority: Priority,
     /// When this record was made. The callback address contains it, so that a callback for an earlier, forgotten
     /// record of the same key does not count for this one.
     pub born: Timestamp,
@@ -235,8 +274,11 @@ pub struct Order {
     pub attempts: Vec<Attempt>,
     /// The number of the last attempt, of any life.
     pub last_attempt: u32,
-    /// Retries in this life, by fault class. They stay when the order is submitted again.
+    /// Retries in this life at the present account, by fault class. They stay when the order is submitted again, and
+    /// begin again at another account.
     pub retries: [u8; Signal::ALL.len()],
+    /// How many attempts this life has made, at all accounts.
+    pub life_attempts: u32,
     /// How often an attempt was made while an earlier one may have been paid for, in all lives.
     pub possible_doubles: u32,
     /// The webhooks that must be called when the order has ended.
@@ -251,6 +293,14 @@ pub struct Order {
     /// The order that takes new placements while the answer here still belongs to the callers for which it was
     /// bought, and is too old for others.
     pub followed_by: Option<Key>,
+    /// The accounts that this life does not go to any more: its retries there are used up, or the provider does not
+    /// sell the kind.
+    pub used_up: Vec<String>,
+    /// The account that gave the last fault, if the order may try it again.
+    pub held_off: Option<HeldOff>,
+    /// The attempt that the last change was about: the usage counts the change on its account. `None` if it was about
+    /// no attempt, or about one at the account of the terms.
+    pub booked_on: Option<u32>,
     pub timeline: Timeline,
 }
 
@@ -477,6 +527,32 @@ impl Order {
     #[must_use]
     pub fn attempt(&self, number: u32) -> Option<&Attempt> {
         self.attempts.iter().find(|attempt| attempt.number == number)
+    }
+
+    /// The account that this attempt went to.
+    #[must_use]
+    pub fn account_of<'a>(&'a self, attempt: &'a Attempt) -> &'a str {
+        attempt.account.as_ref().map_or(&self.terms.account, |at| &at.account)
+    }
+
+    /// The price of an answer to this attempt by the price list.
+    #[must_use]
+    pub fn listed_price_of(&self, attempt: &Attempt) -> Option<Money> {
+        attempt.account.as_ref().map_or(self.terms.price, |at| at.price)
+    }
+
+    /// The account on which the usage counts the last change.
+    #[must_use]
+    pub fn booked_account(&self) -> &str {
+        let attempt = self.booked_on.and_then(|number| self.attempt(number));
+        attempt.map_or(&self.terms.account, |attempt| self.account_of(attempt))
+    }
+
+    /// The account that the order works with: that of its last attempt in this life, or else that of its terms.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        let last = self.attempts.last().filter(|attempt| attempt.sent >= self.placed);
+        last.map_or(&self.terms.account, |attempt| self.account_of(attempt))
     }
 
     /// The provider's id of an attempt, if it is known. The id of a failed attempt is in the timeline only.

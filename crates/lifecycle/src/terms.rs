@@ -6,6 +6,8 @@ use crate::bad_request::BadRequest;
 use crate::key::{Digester, Key, Target};
 use crate::kind::{Field, Identity, Kind, Shape};
 use crate::policy::Policy;
+use crate::priority::Priority;
+use crate::retry::RetryLimits;
 use crate::time::{Timestamp, millis};
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -94,6 +96,9 @@ pub struct Draft {
     pub reuse: Option<Reuse>,
     /// How long the order may take.
     pub timeout: Option<Duration>,
+    /// Fewer retries, or longer pauses, than the operator sets. More retries than the operator allows, or shorter
+    /// pauses, have no effect.
+    pub retry: RetryLimits,
     /// How much life the answer must have when it is handed out. `None`: an answer that is bought for the caller only
     /// has to be alive.
     pub min_life: Option<Duration>,
@@ -104,6 +109,8 @@ pub struct Draft {
     pub collected_in: Duration,
     /// The place in a pool that this order fills; `None` if the order is for a caller.
     pub slot: Option<Slot>,
+    /// How urgent the order is; `None` is [`Priority::Normal`], and [`Priority::Bulk`] for a place in a pool.
+    pub priority: Option<Priority>,
     /// The caller's `traceparent` (W3C), or an empty text.
     pub trace: String,
 }
@@ -149,6 +156,8 @@ pub struct Terms {
     /// How much life a reused answer must have left: one for a later placement, or from stock.
     pub margin: Duration,
     pub timeout: Duration,
+    /// The limits of retries that the caller asked for.
+    pub retry: RetryLimits,
     pub keep: Duration,
     /// The host of the page; empty if the order has no page. Usage is counted by site. The engine writes it in ASCII
     /// (`xn--`): this crate has no tables for that.
@@ -159,6 +168,8 @@ pub struct Terms {
     pub collected_in: Duration,
     /// The place in a pool that the answer fills.
     pub slot: Option<Slot>,
+    /// How urgent this placement is. The [order](crate::order::Order::priority) may have become more urgent since.
+    pub priority: Priority,
     /// The provider and the currency of the account there, as [`account`](crate::account::account) writes them. Usage
     /// is counted by both.
     pub account: String,
@@ -177,6 +188,19 @@ impl Terms {
     #[must_use]
     pub fn promised_for(&self) -> Duration {
         self.collected_in.max(HANDED_OUT_IN)
+    }
+
+    /// Whether the stock is looked in before the order is placed. Any other order that takes answers from stock looks
+    /// there at its first step.
+    #[must_use]
+    pub fn is_supplied_at_once(&self) -> bool {
+        self.takes_stock && self.reuse == Reuse::Exclusive && !self.keyed && self.min_life.is_zero()
+    }
+
+    /// Whether the stock may have an answer that the placement has not looked for.
+    #[must_use]
+    pub fn may_be_stocked(&self) -> bool {
+        self.takes_stock && !self.is_supplied_at_once()
     }
 
     /// How long after its solve an answer can still be reused.
@@ -201,10 +225,12 @@ impl Draft {
             idempotency_key: None,
             reuse: None,
             timeout: None,
+            retry: RetryLimits::NONE,
             min_life: None,
             no_stock: false,
             collected_in: Duration::ZERO,
             slot: None,
+            priority: None,
             trace: String::new(),
         }
     }
@@ -260,6 +286,7 @@ impl Draft {
             (None, None, Reuse::Shared) => Key::shared(&target, requested_life, settings.window, now),
             (None, None, Reuse::Exclusive) => Key::exclusive(&target, nonce),
         };
+        let usual = if self.slot.is_some() { Priority::Bulk } else { Priority::Normal };
         let terms = Terms {
             tenant: self.tenant,
             kind: kind.name.to_string(),
@@ -273,11 +300,13 @@ impl Draft {
             min_life,
             margin,
             timeout,
+            retry: self.retry,
             keep: policy.keep,
             site,
             takes_stock: kind.single_use && !self.no_stock && self.slot.is_none(),
             collected_in: self.collected_in,
             slot: self.slot,
+            priority: self.priority.unwrap_or(usual),
             account: String::new(),
             price: None,
             trace: self.trace,

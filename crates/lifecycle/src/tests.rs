@@ -3,7 +3,10 @@
 mod charges;
 mod exploration;
 mod freshness;
+mod in_time;
 mod lives;
+mod retries;
+mod routing;
 
 use crate::kind::HostRules;
 use crate::{

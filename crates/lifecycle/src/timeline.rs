@@ -1,10 +1,13 @@
 //! What happened to an order, step by step, for an operator. The timeline is bounded: the beginning and the end are
 //! kept, and the entries left out between them are counted.
 
+use crate::account::provider_of;
 use crate::event::Via;
 use crate::fault::{Evidence, Fault, Signal};
 use crate::key::Key;
 use crate::order::DeadCause;
+use crate::priority::Priority;
+use crate::routing::PassedOver;
 use crate::time::Timestamp;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -25,8 +28,18 @@ pub enum TimelineEvent {
         life: u32,
     },
     Rejoined,
+    /// A placement that joined made the order more urgent.
+    Hastened {
+        priority: Priority,
+    },
     Deferred {
         until: Timestamp,
+    },
+    /// The attempt does not go to the provider that comes first by the operator's rule.
+    Routed {
+        attempt: u32,
+        to: String,
+        passed_over: Vec<PassedOver>,
     },
     Submitted {
         attempt: u32,
@@ -88,6 +101,10 @@ pub enum TimelineEvent {
     },
     Cancelled,
     Replayed,
+    /// An outage of this provider was over, and the order was replayed without a person.
+    ReplayedAfterOutage {
+        provider: String,
+    },
     Dropped,
     Reported {
         attempt: u32,
@@ -154,8 +171,18 @@ impl fmt::Display for TimelineEntry {
             TimelineEvent::Placed { life: 1 } => f.write_str("placed"),
             TimelineEvent::Placed { life } => write!(f, "placed again, life {life}"),
             TimelineEvent::Rejoined => f.write_str("joined, with a later deadline or after a cancel"),
+            TimelineEvent::Hastened { priority } => {
+                write!(f, "joined by a more urgent placement: {}", priority.name())
+            }
             TimelineEvent::Deferred { until } => {
                 write!(f, "the gate is shut; waits {:?}", until.since(self.at))
+            }
+            TimelineEvent::Routed { attempt, to, passed_over } => {
+                write!(f, "attempt {attempt}: goes to {}", provider_of(to))?;
+                for (at, PassedOver { account, why }) in passed_over.iter().enumerate() {
+                    write!(f, "{}{} {why}", if at == 0 { ", because " } else { ", " }, provider_of(account))?;
+                }
+                Ok(())
             }
             TimelineEvent::Submitted { attempt } => write!(f, "attempt {attempt}: submitting"),
             TimelineEvent::Accepted { attempt, task } => {
@@ -210,6 +237,9 @@ impl fmt::Display for TimelineEntry {
             TimelineEvent::MovedToDeadLetters { cause } => write!(f, "dead letter: {cause}"),
             TimelineEvent::Cancelled => f.write_str("cancelled"),
             TimelineEvent::Replayed => f.write_str("replayed"),
+            TimelineEvent::ReplayedAfterOutage { provider } => {
+                write!(f, "replayed because the outage of {} is over", provider.escape_debug())
+            }
             TimelineEvent::Dropped => f.write_str("dropped by a person"),
             TimelineEvent::Reported { attempt, is_good } => {
                 write!(f, "attempt {attempt}: reported {}", if *is_good { "good" } else { "bad" })

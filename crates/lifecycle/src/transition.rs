@@ -10,14 +10,16 @@ mod follow_ups;
 mod forgotten;
 mod people;
 mod provider_replies;
+mod retries;
 
 pub use answers::{age_at_hand_out, from_stock_order, surplus_as_order, would_be_too_old};
 pub use people::{Origin, Placement, Refusal, place};
 
 use crate::counters::Counters;
-use crate::event::{Effect, Event, Gate};
-use crate::fault::{Evidence, Fault, Remedy, Signal};
-use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
+use crate::event::{Effect, Event, Offer, SubmitRoute};
+use crate::fault::{Evidence, Fault, Reaction, Remedy, Signal};
+use crate::in_time::too_late;
+use crate::order::{Attempt, AttemptAccount, DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::{Policy, WhenInDoubt};
 use crate::time::Timestamp;
 use crate::timeline::TimelineEvent;
@@ -80,9 +82,12 @@ impl WhyIgnored {
 
 /// Decides what an event does to an order.
 pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
-    let step = NextOrder::new(order, now);
+    let mut step = NextOrder::new(order, now);
+    if let Some(attempt) = event.attempt() {
+        step.book_on(attempt);
+    }
     match event.without_secrets_of(&order.terms.params) {
-        Event::Woken { stamp, gate } => step.woken(stamp, gate, policy),
+        Event::Woken { stamp, route } => step.woken(stamp, route, policy),
         Event::Submitted { attempt, outcome } => step.submitted(attempt, outcome, policy),
         Event::Polled { attempt, asked, outcome } => step.polled(attempt, asked, outcome, policy),
         Event::CalledBack { attempt, task, word, receipt } => {
@@ -97,13 +102,16 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::HandedOver { by, to } => step.handed_over(by, to),
         Event::Cancelled => step.cancelled(),
         Event::Replayed => step.replayed(policy),
+        Event::ReplayedAfterOutage { provider, died_since } => {
+            step.replayed_after_outage(provider, died_since, policy)
+        }
         Event::Dropped => step.dropped(),
         Event::Noted { text } => step.noted(text),
         Event::Released => step.released(),
         Event::Reported { is_good } => step.reported(is_good),
         Event::ReportPassed { attempt, outcome } => step.report_passed(attempt, outcome),
         Event::WebhookAdded { url, dialect } => step.webhook_added(url, dialect),
-        Event::WebhookTried { webhook, outcome } => step.webhook_tried(webhook, outcome),
+        Event::WebhookTried { webhook, outcome } => step.webhook_tried(webhook, outcome, policy),
         Event::PutBack { others_by } => step.put_back(others_by),
         Event::Lost => step.lost(policy),
         Event::Recalled { born, attempts } => step.recalled(born, attempts, policy),
@@ -119,7 +127,13 @@ struct NextOrder {
 
 impl NextOrder {
     fn new(order: &Order, now: Timestamp) -> Self {
-        Self { next: order.clone(), counters: Counters::default(), now }
+        Self { next: Order { booked_on: None, ..order.clone() }, counters: Counters::default(), now }
+    }
+
+    /// Counts this step on the account of this attempt.
+    fn book_on(&mut self, attempt: u32) {
+        let has_own = self.next.attempt(attempt).is_some_and(|attempt| attempt.account.is_some());
+        self.next.booked_on = has_own.then_some(attempt);
     }
 
     fn tell(&mut self, event: TimelineEvent) {
@@ -141,7 +155,7 @@ impl NextOrder {
 
     // ---- timers --------------------------------------------------------------------------------------------
 
-    fn woken(mut self, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
+    fn woken(mut self, stamp: u64, route: SubmitRoute, policy: &Policy) -> Decision {
         let now = self.now;
         if self.next.phase_due().is_some_and(|due| due <= now) {
             let late = now >= self.next.deadline;
@@ -155,7 +169,7 @@ impl NextOrder {
                     self.next.phase = Phase::Queued { until: self.next.deadline, held: true };
                     self.done()
                 }
-                Phase::Queued { .. } => self.submit_if_open(stamp, gate, policy),
+                Phase::Queued { .. } => self.submit_if_open(stamp, route, policy),
                 // No outcome was written in time: the node that made the call is gone, or the call hangs.
                 Phase::Submitting { attempt, .. } => self.doubt(attempt, policy),
                 // A timer that fires late shows that we were away. The callback may be in a spill that has
@@ -171,7 +185,7 @@ impl NextOrder {
                     self.done()
                 }
                 Phase::InDoubt { .. } if late => self.move_to_dead_letters(DeadCause::Deadline, policy),
-                Phase::InDoubt { attempt, .. } => self.doubt_waited_out(attempt, stamp, gate, policy),
+                Phase::InDoubt { attempt, .. } => self.doubt_waited_out(attempt, stamp, route, policy),
                 Phase::Solving { .. } if late => self.move_to_dead_letters(DeadCause::Deadline, policy),
                 Phase::Solving { attempt, .. } => self.ask(attempt),
                 Phase::Solved { answer, .. } => {
@@ -219,17 +233,28 @@ impl NextOrder {
         }
     }
 
-    fn submit_if_open(mut self, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
-        match gate {
-            // What was paid for is not known: only an operator may decide to pay again.
-            _ if self.next.steps_lost => self.move_to_dead_letters(DeadCause::StoreForgot, policy),
+    fn submit_if_open(mut self, stamp: u64, route: SubmitRoute, policy: &Policy) -> Decision {
+        // What was paid for is not known: only an operator may decide to pay again.
+        if self.next.steps_lost {
+            return self.move_to_dead_letters(DeadCause::StoreForgot, policy);
+        }
+        if let Some(cause) = too_late(&self.next, self.now, policy) {
+            return self.move_to_dead_letters(cause, policy);
+        }
+        match route {
             // A pool counts one price for each refill before it is ordered. If that may be charged already, the pool
             // must decide again.
-            Gate::Pass if self.next.terms.slot.is_some() && self.may_be_charged() => {
+            SubmitRoute::To(_) if self.next.terms.slot.is_some() && self.may_be_charged() => {
                 self.fail(FailCause::Cancelled)
             }
-            Gate::Pass => self.submit(stamp, policy),
-            Gate::ShutUntil(until) => {
+            // Whatever led here, a life makes no more attempts than it may.
+            SubmitRoute::To(_) if self.is_life_spent(policy) => {
+                let doubt = DeadCause::DoubtsSpent(Evidence::default());
+                let cause = self.last_fault().map_or(doubt, DeadCause::Spent);
+                self.move_to_dead_letters(cause, policy)
+            }
+            SubmitRoute::To(offer) => self.submit(stamp, offer, policy),
+            SubmitRoute::ShutUntil(until) => {
                 // At least a moment ahead, so that a gate that shuts for no time at all cannot spin.
                 let until = until.max(self.now + Duration::from_millis(10));
                 self.next.phase = Phase::Queued { until, held: false };
@@ -241,7 +266,7 @@ impl NextOrder {
 
     /// The only place where money is spent. An earlier attempt that may have been paid for is counted here,
     /// and nowhere else, as a possible double payment.
-    fn submit(mut self, stamp: u64, policy: &Policy) -> Decision {
+    fn submit(mut self, stamp: u64, offer: Offer, policy: &Policy) -> Decision {
         let now = self.now;
         let order = &mut self.next;
         let mut doubles = 0;
@@ -253,6 +278,13 @@ impl NextOrder {
         }
         let is_retry = order.attempts.last().is_some_and(|attempt| attempt.sent >= order.placed);
         order.possible_doubles += doubles;
+        order.life_attempts = order.life_attempts.saturating_add(1);
+        let Offer { account, passed_over } = offer;
+        let is_of_terms =
+            |at: &AttemptAccount| at.account == order.terms.account && at.price == order.terms.price;
+        let account = account.filter(|at| !is_of_terms(at));
+        let to = account.as_ref().map_or(&order.terms.account, |at| &at.account).clone();
+        order.held_off = None;
         let attempt = order.remember(Attempt {
             number: 0,
             sent: now,
@@ -266,11 +298,16 @@ impl NextOrder {
             unpriced_since: None,
             former: None,
             callback_address: policy.callback_address,
+            account,
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
         self.counters.attempts = 1;
         self.counters.retried = u64::from(is_retry);
         self.counters.possible_doubles = doubles.into();
+        self.book_on(attempt);
+        if !passed_over.is_empty() {
+            self.tell(TimelineEvent::Routed { attempt, to, passed_over });
+        }
         self.tell(TimelineEvent::Submitted { attempt });
         self.then(Effect::Submit { attempt })
     }
@@ -309,7 +346,7 @@ impl NextOrder {
         until <= sent + policy.doubt_wait() + policy.submit_wait * 2
     }
 
-    fn doubt_waited_out(mut self, attempt: u32, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
+    fn doubt_waited_out(mut self, attempt: u32, stamp: u64, route: SubmitRoute, policy: &Policy) -> Decision {
         self.tell(TimelineEvent::GaveUp { attempt });
         if !self.next.wanted {
             return self.fail(FailCause::Cancelled);
@@ -317,13 +354,13 @@ impl NextOrder {
         if self.resume_paid(policy) {
             return self.done();
         }
-        let spent = &mut self.next.retries[Signal::InDoubt.index()];
-        if policy.faults.rule(Signal::InDoubt).is_spent(*spent) {
+        if self.are_retries_spent(attempt, Signal::InDoubt, policy) {
             let cause = DeadCause::DoubtsSpent(self.why_in_doubt(attempt));
-            return self.move_to_dead_letters(cause, policy);
+            return self.leave_account(attempt, cause, policy);
         }
+        let spent = &mut self.next.retries[Signal::InDoubt.index()];
         *spent = spent.saturating_add(1);
-        self.submit_if_open(stamp, gate, policy)
+        self.submit_if_open(stamp, route, policy)
     }
 
     /// What the provider's adapter saw of an attempt whose submit ended in doubt.
@@ -343,6 +380,7 @@ impl NextOrder {
                 event,
                 TimelineEvent::Placed { .. }
                     | TimelineEvent::Replayed
+                    | TimelineEvent::ReplayedAfterOutage { .. }
                     | TimelineEvent::Accepted { .. }
                     | TimelineEvent::GaveUp { .. }
             )
@@ -360,10 +398,10 @@ impl NextOrder {
         self.set_progress(number, Progress::Faulted);
         self.charge_for_a_fault(number, fault.class, policy);
         self.tell(TimelineEvent::Faulted { attempt: number, fault: fault.clone() });
-        if was_current { self.retry_or_end(fault, policy) } else { self.done() }
+        if was_current { self.retry_or_end(number, fault, policy) } else { self.done() }
     }
 
-    fn retry_or_end(mut self, fault: Fault, policy: &Policy) -> Decision {
+    fn retry_or_end(mut self, number: u32, fault: Fault, policy: &Policy) -> Decision {
         if !self.next.wanted && !self.next.steps_lost {
             return self.fail(FailCause::Cancelled);
         }
@@ -374,8 +412,22 @@ impl NextOrder {
             return self.move_to_dead_letters(DeadCause::StoreForgot, policy);
         }
         let rule = policy.faults.rule(fault.class);
+        let can_fail_over = self.can_fail_over(policy);
         let pause = match rule.remedy {
             Remedy::Tell => return self.fail(FailCause::Rejected(fault)),
+            Remedy::Elsewhere if !can_fail_over => return self.fail(FailCause::Rejected(fault)),
+            Remedy::Elsewhere => {
+                self.use_up(number);
+                return self.done();
+            }
+            Remedy::Hold if self.are_attempts_spent(number, policy) => {
+                return self.leave_account(number, DeadCause::Spent(fault), policy);
+            }
+            // Its gate is shut, so the order goes to another account.
+            Remedy::Hold if can_fail_over => {
+                self.next.phase = Phase::Queued { until: self.now, held: false };
+                return self.done();
+            }
             Remedy::Hold => {
                 self.next.phase = Phase::Queued { until: self.next.deadline, held: true };
                 self.tell(TimelineEvent::Held);
@@ -384,26 +436,26 @@ impl NextOrder {
             Remedy::AtOnce => Duration::ZERO,
             Remedy::BackOff => self.pause(fault.class.into(), policy),
         };
-        let spent = &mut self.next.retries[Signal::from(fault.class).index()];
-        if rule.is_spent(*spent) {
-            return self.move_to_dead_letters(DeadCause::Spent(fault), policy);
+        if self.are_retries_spent(number, fault.class.into(), policy) {
+            return self.leave_account(number, DeadCause::Spent(fault), policy);
         }
+        let spent = &mut self.next.retries[Signal::from(fault.class).index()];
         *spent = spent.saturating_add(1);
-        let number = *spent;
-        let until = self.now + pause;
+        let count = *spent;
+        let mut until = self.now + pause;
+        if can_fail_over && !pause.is_zero() {
+            let is_busy = rule.provider == Reaction::Slow;
+            until = self.hold_off(number, until, is_busy, policy);
+        }
         if until >= self.next.deadline {
             return self.move_to_dead_letters(DeadCause::NotTaken(Some(fault)), policy);
         }
+        if let Some(cause) = too_late(&self.next, until, policy) {
+            return self.move_to_dead_letters(cause, policy);
+        }
         self.next.phase = Phase::Queued { until, held: false };
-        self.tell(TimelineEvent::Retried { class: fault.class.into(), number, at: until });
+        self.tell(TimelineEvent::Retried { class: fault.class.into(), number: count, at: until });
         self.done()
-    }
-
-    /// The pause before the next try. Its jitter is a hash of the order and its attempt, so every node computes the
-    /// same moment.
-    fn pause(&self, signal: Signal, policy: &Policy) -> Duration {
-        let retry = self.next.retries[signal.index()];
-        policy.backoff.pause(retry.into(), self.next.key.grain() ^ u64::from(self.next.last_attempt))
     }
 
     // ---- endings -------------------------------------------------------------------------------------------
@@ -435,7 +487,7 @@ impl NextOrder {
     /// Leaves the attempt for which the order waited. If the provider has taken it, it is paid for, so it is polled
     /// further in the background (it trails).
     fn leave(&mut self, policy: &Policy) {
-        let poll_at = self.now + policy.poll_interval;
+        let poll_at = self.now + policy.usual_interval();
         let Some(number) = self.next.current() else { return };
         let is_submitting = self.is_submitting(number);
         let Some(attempt) = self.next.attempt_mut(number) else { return };

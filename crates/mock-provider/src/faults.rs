@@ -5,6 +5,7 @@ use crate::rng::MockRng;
 use crate::script::FaultAction;
 use crate::settings::MillisRange;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Rates of the faults between the client and one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,8 @@ pub struct WireFaults {
     pub hang: f64,
     /// res.php with `ids`: fewer parts than ids.
     pub fewer_parts: f64,
+    /// Every reply comes this many milliseconds later, beside any other fault. The request is acted upon at once.
+    pub delay_ms: u64,
 }
 
 /// Rates of the faults of pingbacks.
@@ -64,6 +67,9 @@ pub struct Faults {
     pub unsolvable: f64,
     /// The result is gone as soon as it is there.
     pub vanished: f64,
+    /// Kinds that are not offered: a classic method (`turnstile`), a task type (`TurnstileTaskProxyless`), or one of
+    /// `image`, `recaptcha_v2` and `recaptcha_v3`. The reply is the "not supported" code of the dialect.
+    pub rejects: Vec<String>,
     pub slow_ms: MillisRange,
     pub hang_ms: u64,
     pub submit_codes: Vec<String>,
@@ -80,6 +86,7 @@ impl Default for Faults {
             pingback: PingbackFaults::default(),
             unsolvable: 0.0,
             vanished: 0.0,
+            rejects: Vec::new(),
             slow_ms: MillisRange { from: 100, to: 2_000 },
             hang_ms: 30_000,
             submit_codes: codes(&[
@@ -109,7 +116,7 @@ impl Faults {
             code: 0.05,
             slow: 0.05,
             hang: 0.01,
-            fewer_parts: 0.0,
+            ..WireFaults::default()
         };
         Self {
             refused: 0.03,
@@ -126,6 +133,27 @@ impl Faults {
             unsolvable: 0.05,
             vanished: 0.01,
             ..Self::default()
+        }
+    }
+
+    /// Whether tasks of this method, version and task type are rejected.
+    pub(crate) fn rejects(&self, method: &str, version: Option<&str>, task_type: &str) -> bool {
+        let kind = match method {
+            "post" | "base64" => "image",
+            "userrecaptcha" if version == Some("v3") => "recaptcha_v3",
+            "userrecaptcha" => "recaptcha_v2",
+            other => other,
+        };
+        self.rejects.iter().any(|rejected| [method, kind, task_type].contains(&rejected.as_str()))
+    }
+
+    /// Checks faults of a single account, which cannot strike before the key of a request is known.
+    pub(crate) fn check_for_account(&self) -> Result<(), String> {
+        match self.refused > 0.0 {
+            true => Err("`refused` closes the socket of the whole service, so an account cannot have it: \
+                         set it without an account, or use `submit.request_lost`"
+                .to_owned()),
+            false => Ok(()),
         }
     }
 
@@ -189,5 +217,43 @@ impl Faults {
         may(rates.early, &|_| FaultAction::Early);
         may(rates.forged, &|_| FaultAction::Forged);
         actions
+    }
+}
+
+/// Reads faults: `"calm"`, `"storm"`, or rates. What is left out keeps its value in `base`.
+pub(crate) fn read(value: &Value, base: &Faults) -> Result<Faults, String> {
+    match value {
+        Value::String(name) if name == "calm" => Ok(Faults::default()),
+        Value::String(name) if name == "storm" => Ok(Faults::storm()),
+        Value::Object(_) => {
+            let mut merged = serde_json::to_value(base).map_err(|why| why.to_string())?;
+            merge(&mut merged, value);
+            serde_json::from_value(merged).map_err(|why| why.to_string())
+        }
+        _ => Err("faults are \"calm\", \"storm\" or an object with rates, such as \
+                  {\"pingback\":{\"lost\":0.1}}"
+            .to_owned()),
+    }
+}
+
+/// Reads faults of a single account. A preset comes without the faults that only a whole service can have.
+pub(crate) fn read_for_account(value: &Value, base: &Faults) -> Result<Faults, String> {
+    let mut faults = read(value, &Faults { refused: 0.0, ..base.clone() })?;
+    if value.is_string() {
+        faults.refused = 0.0;
+    }
+    faults.check_for_account()?;
+    Ok(faults)
+}
+
+/// Puts the values of `change` over those of `base`, also within objects.
+pub(crate) fn merge(base: &mut Value, change: &Value) {
+    match (base, change) {
+        (Value::Object(base), Value::Object(change)) => {
+            for (name, value) in change {
+                merge(base.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (base, change) => *base = change.clone(),
     }
 }

@@ -10,6 +10,7 @@ pub(crate) use kinds::JsonKind;
 pub(crate) use wording::JsonFormat;
 
 use crate::rng::{MockRng, hex};
+use crate::settings::MockJsonService;
 use crate::world::Endpoint;
 use quittance_protocol::classic::{Form, Part};
 use serde::{Deserialize, Serialize};
@@ -167,6 +168,19 @@ impl JsonEndpoint {
             // Below a provider's own path that provider says that there is no such method.
             None if prefixed.is_some() => Some(Self { dialect, name: "unknown", method: Method::Unknown }),
             None => None,
+        }
+    }
+
+    /// The endpoint at this path of a service that answers in these dialects.
+    pub(crate) fn of_service(path: &str, service: MockJsonService) -> Option<Self> {
+        match service {
+            MockJsonService::All => Self::at(path),
+            MockJsonService::None => None,
+            MockJsonService::Only(dialect) => {
+                let prefix = format!("/{}/", dialect.name());
+                let method = path.strip_prefix(prefix.as_str()).or_else(|| path.strip_prefix('/'))?;
+                Self::at(&format!("{prefix}{method}"))
+            }
         }
     }
 

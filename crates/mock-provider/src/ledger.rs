@@ -1,6 +1,7 @@
 //! What really happened, for tests: which tasks were taken and paid for, and which answers clients got. It holds no
 //! key, and only the digest of a file or a picture.
 
+use crate::outage::OutageKind;
 use crate::settings::MockClassicDialect;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +14,11 @@ pub struct Ledger {
     pub now_ms: u64,
     pub dialect: MockClassicDialect,
     pub seed: u64,
+    /// Sums over all accounts.
     pub totals: Totals,
+    /// Sums of each account.
+    #[serde(default)]
+    pub accounts: Vec<AccountTotals>,
     /// All tasks, in the order in which they were taken.
     pub tasks: Vec<LedgerTask>,
 }
@@ -63,6 +68,9 @@ pub struct LedgerTask {
     /// The JSON protocol's `type`, as the client sent it.
     #[serde(default)]
     pub task_type: Option<String>,
+    /// The service that took the task, where one process plays several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     /// The account's name.
     pub account: String,
     /// The `method` that the client sent, or `textcaptcha` or `post` if it sent none. A JSON task has the classic
@@ -143,6 +151,31 @@ pub struct Totals {
     pub pingbacks_forged: u64,
 }
 
+/// Sums of one account, including tasks that are no longer listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountTotals {
+    /// The account's name.
+    pub account: String,
+    pub balance_micros: u64,
+    /// Requests to in.php, solve.php and createTask with this key, taken or not.
+    pub submits: u64,
+    /// All other requests with this key: polls, balance and reports.
+    pub polls: u64,
+    pub accepted: u64,
+    /// All charges; refunds are not subtracted.
+    pub paid_micros: u64,
+    pub refunded_micros: u64,
+    pub solved: u64,
+    pub failed: u64,
+    pub open: u64,
+    /// The most tasks that were open at once.
+    pub open_max: u64,
+    /// How often each code was sent, including "not ready".
+    pub codes: BTreeMap<String, u64>,
+    /// Bans by code.
+    pub bans: BTreeMap<String, u64>,
+}
+
 /// The response to `GET /mock/state`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MockState {
@@ -154,8 +187,11 @@ pub struct MockState {
     pub accounts: Vec<AccountSummary>,
     /// Addresses that are banned for wrong keys.
     pub banned_addresses: usize,
-    /// When the outage ends.
+    /// When the outage ends. The largest number means that it lasts until it is ended.
     pub outage_until_ms: Option<u64>,
+    /// How connections fail during the outage.
+    #[serde(default)]
+    pub outage: Option<OutageKind>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,6 +200,14 @@ pub struct AccountSummary {
     pub balance_micros: u64,
     pub threads: u32,
     pub plan_ended: bool,
+    /// How many tasks can be open at once, if the account has a limit of its own.
+    #[serde(default)]
+    pub slots: Option<u32>,
+    #[serde(default)]
+    pub key_blocked: bool,
+    /// Whether the account has faults of its own.
+    #[serde(default)]
+    pub has_own_faults: bool,
     pub open: usize,
     /// Calls of res.php since the start, or since the last ban for too many polls.
     pub polls: u64,

@@ -9,15 +9,20 @@
 //!
 //! | request | body | answer |
 //! | --- | --- | --- |
-//! | `GET /mock/ledger` | | [`Ledger`]; `?since=MS` only tasks accepted then or later, `?summary=1` no tasks |
+//! | `GET /mock/ledger` | | [`Ledger`]; `?since=MS` only tasks accepted then or later, `?summary=1` no tasks, `?account=NAME` one account |
 //! | `GET /mock/state` | | [`MockState`]: balances, open tasks, bans, outage |
 //! | `GET /mock/faults` | | [`Faults`] in force |
 //! | `PUT /mock/faults` | `"calm"`, `"storm"`, or any part of [`Faults`]: `{"submit":{"reply_lost":0.1}}`; what is left out is zero | `{"ok":true}` |
+//! | `PATCH /mock/faults` | a part of [`Faults`]; what is left out stays | `{"ok":true}` |
+//! | `DELETE /mock/faults` | | `{"ok":true}`; no faults |
+//! | `.../mock/faults?account=NAME` | as above | the faults of one account in place of the service's; DELETE removes them |
 //! | `GET /mock/script` | | the [`ScriptRule`]s in force |
-//! | `PUT /mock/script` | `[ScriptRule, ...]`, replaces the old; counting starts again | `{"ok":true}` |
+//! | `PUT /mock/script` | `[ScriptRule, ...]`, replaces the old; counting starts again; DELETE removes all | `{"ok":true}` |
 //! | `PUT /mock/account` | [`AccountChange`]: `{"name":"demo","balance_micros":0}` | `{"ok":true}`, 404 if unknown |
-//! | `POST /mock/outage` | `{"ms":500,"refuse":false}`; `refuse` takes the socket away, else connections are closed at once | `{"ok":true}` |
+//! | `POST /mock/outage` | `{"ms":500,"how":"close"}`, see [`OutageKind`]; `ms` 0 ends the outage | `{"ok":true}` |
 //! | `POST /mock/reset` | | `{"ok":true}`; forgets tasks, bans and sums; ids go on |
+//!
+//! [`MockServices`] plays several services in one process, each on a port of its own, and adds a control address.
 //!
 //! POST does the same as PUT. A refused request gets 400 or 404 and `{"error":"why"}`.
 //!
@@ -47,22 +52,30 @@ mod in_php;
 mod json;
 mod ledger;
 mod mock_server;
+mod outage;
 mod picture;
 mod pingback;
 mod response_text;
 mod rng;
 mod script;
 mod service;
+mod service_settings;
+mod services;
 mod settings;
 mod world;
 
 pub use faults::{Faults, PingbackFaults, WireFaults};
 pub use json::MockDialect;
-pub use ledger::{AccountSummary, Ledger, LedgerTask, LedgerValue, MockReport, MockState, TaskState, Totals};
+pub use ledger::{
+    AccountSummary, AccountTotals, Ledger, LedgerTask, LedgerValue, MockReport, MockState, TaskState, Totals,
+};
+pub use outage::OutageKind;
 pub use script::{BadScript, FaultAction, RulePlace, ScriptRule};
+pub use service_settings::{MockServiceDialect, ServiceSettings};
+pub use services::{MockServices, ServiceSummary, ServiceTotals, ServicesError, ServicesLedger};
 pub use settings::{
-    BanLimits, DEMO_KEY, KEY_CHARS, MillisRange, MockAccount, MockClassicDialect, MockJsonLimits, MockKey,
-    Settings,
+    AccountRules, BanLimits, DEMO_KEY, KEY_CHARS, MillisRange, MockAccount, MockClassicDialect,
+    MockJsonLimits, MockJsonService, MockKey, Settings,
 };
 pub use world::AccountChange;
 
@@ -74,7 +87,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
-use world::MockWorld;
+use world::{LedgerQuery, MockWorld, ServicePlace};
 
 /// A running mock provider. Dropping it stops it; [`MockProvider::stop`] also waits until it has stopped.
 pub struct MockProvider {
@@ -86,12 +99,17 @@ impl MockProvider {
     /// Starts to listen, and is ready when this returns. An impossible script or unusable accounts give
     /// `InvalidInput`.
     pub async fn start(settings: Settings) -> io::Result<Self> {
+        Self::start_at(settings, ServicePlace::default()).await
+    }
+
+    /// Starts one of several services.
+    async fn start_at(settings: Settings, place: ServicePlace) -> io::Result<Self> {
         let clock = LedgerClock::start();
         let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         settings.check().map_err(invalid)?;
         let settings = Arc::new(settings);
-        let world =
-            MockWorld::new(settings.clone(), clock.now_ms()).map_err(|why| invalid(why.to_string()))?;
+        let world = MockWorld::new(settings.clone(), place, clock.now_ms())
+            .map_err(|why| invalid(why.to_string()))?;
         let listener = TcpListener::bind(settings.listen).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(MockShared::new(settings, clock, world));
@@ -110,6 +128,10 @@ impl MockProvider {
         format!("http://{}", self.address)
     }
 
+    fn shared(&self) -> &MockShared {
+        &self.shared
+    }
+
     /// Ends every connection and every pingback that is under way.
     pub async fn stop(self) {
         self.shared.stop().await;
@@ -118,21 +140,20 @@ impl MockProvider {
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         let now = self.shared.clock.now_ms();
-        self.shared.world().ledger(now, 0, true)
+        self.shared.world().ledger(now, &LedgerQuery::default())
     }
 
     /// The totals without the list of tasks, which is cheap.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let now = self.shared.clock.now_ms();
-        self.shared.world().ledger(now, 0, false).totals
+        let summary = LedgerQuery { is_summary: true, ..LedgerQuery::default() };
+        self.shared.world().ledger(now, &summary).totals
     }
 
     #[must_use]
     pub fn state(&self) -> MockState {
-        let until = self.shared.outage().map(|outage| outage.until_ms);
-        let now = self.shared.clock.now_ms();
-        self.shared.world().standing(now, until)
+        control::state(&self.shared)
     }
 
     pub fn set_faults(&self, faults: Faults) {
@@ -153,7 +174,24 @@ impl MockProvider {
     /// closed.
     pub fn outage(&self, length: Duration, refuses: bool) {
         let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
-        control::begin_outage(&self.shared, ms, refuses);
+        let kind = if refuses { OutageKind::Refuse } else { OutageKind::Close };
+        outage::begin(&self.shared, Some(ms), kind);
+    }
+
+    /// Starts an outage that lasts until [`MockProvider::end_outage`].
+    pub fn begin_outage(&self, kind: OutageKind) {
+        outage::begin(&self.shared, None, kind);
+    }
+
+    /// Ends the outage in force, if there is one.
+    pub fn end_outage(&self) {
+        outage::begin(&self.shared, Some(0), OutageKind::Close);
+    }
+
+    /// Gives an account faults of its own, or with `None` those of the service again. Returns false if there is no
+    /// account of that name.
+    pub fn set_account_faults(&self, account: &str, faults: Option<Faults>) -> bool {
+        self.shared.world().set_account_faults(account, faults)
     }
 
     pub fn reset(&self) {

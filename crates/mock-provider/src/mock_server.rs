@@ -1,7 +1,7 @@
 //! The listening socket and the connections. A connection can be closed or reset in the middle of a reply, and the
 //! socket can be closed for a while.
 
-use crate::rng::MockRng;
+use crate::outage::{MockOutage, OutageKind};
 use crate::service;
 use crate::settings::Settings;
 use crate::world::MockWorld;
@@ -53,16 +53,6 @@ impl LedgerClock {
     }
 }
 
-/// A time during which the provider is down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MockOutage {
-    pub until_ms: u64,
-    /// Whether connections are refused, because the socket is closed. If not, they are accepted and closed at
-    /// once.
-    pub refuses: bool,
-}
-
-/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct MockShared {
     pub settings: Arc<Settings>,
@@ -119,6 +109,27 @@ impl MockShared {
         jobs.shutdown().await;
     }
 
+    /// The outage in force, if it closes the socket.
+    fn refusal(&self) -> Option<MockOutage> {
+        self.outage().filter(|outage| outage.kind == OutageKind::Refuse)
+    }
+
+    /// Waits until the outage is over, or another one has replaced it.
+    async fn wait_for_change(&self, outage: &MockOutage, outages: &mut watch::Receiver<MockOutage>) {
+        tokio::select! {
+            () = self.clock.sleep_until(outage.until_ms) => {}
+            _ = outages.changed() => {}
+        }
+    }
+
+    /// Waits until no outage is in force.
+    pub(crate) async fn wait_for_end_of_outage(&self) {
+        let mut outages = self.outage.subscribe();
+        while let Some(outage) = self.outage() {
+            self.wait_for_change(&outage, &mut outages).await;
+        }
+    }
+
     /// The outage that is in force, if there is one.
     pub(crate) fn outage(&self) -> Option<MockOutage> {
         Some(*self.outage.borrow()).filter(|outage| self.clock.now_ms() < outage.until_ms)
@@ -130,9 +141,11 @@ pub(crate) async fn listen(shared: Arc<MockShared>, mut listener: TcpListener, a
     let slots = Arc::new(Semaphore::new(shared.settings.connections_max));
     let mut outages = shared.outage.subscribe();
     for number in 0.. {
-        while let Some(outage) = shared.outage().filter(|outage| outage.refuses) {
+        if shared.refusal().is_some() {
             drop(listener);
-            shared.clock.sleep_until(outage.until_ms).await;
+            while let Some(outage) = shared.refusal() {
+                shared.wait_for_change(&outage, &mut outages).await;
+            }
             listener = bind_again(address).await;
         }
         let accepted = tokio::select! {
@@ -163,11 +176,10 @@ async fn bind_again(address: SocketAddr) -> TcpListener {
 }
 
 fn is_turned_away(shared: &MockShared, number: u64) -> bool {
-    let is_down = shared.outage().is_some();
+    let is_down = shared.outage().is_some_and(|outage| !outage.kind.lets_connect());
     let mut world = shared.world();
     world.totals.connections += 1;
-    let rate = world.refused_rate();
-    let is_refused = MockRng::of(shared.settings.seed, "accept", number).strikes(rate);
+    let is_refused = world.refuses_connection(number);
     if is_down || is_refused {
         world.count_fault(if is_down { "outage" } else { "refused" });
     }

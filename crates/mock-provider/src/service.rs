@@ -1,8 +1,9 @@
 //! Serves one request: reads it, decides on a reply, and applies the faults to the reply. An answer counts as
 //! delivered when the connection takes its bytes, not before.
 
-use crate::control;
+use crate::control::{self, ControlRequest};
 use crate::mock_server::{ConnectionEnd, LastWords, MockShared, leave};
+use crate::outage::OutageKind;
 use crate::pingback;
 use crate::response_text::MockReply;
 use crate::script::FaultAction;
@@ -81,16 +82,19 @@ pub(crate) async fn answer(
         shared.world().count_request("mock");
         let (head, body) = request.into_parts();
         return Ok(match read_body(&shared, body).await {
-            Ok(body) => control::answer(&shared, peer, &head.method, &head.uri, &body),
+            Ok(body) => control::answer(&shared, &ControlRequest::read(peer, &head, &body)),
             Err(refusal) => refusal,
         });
     }
-    if shared.outage().is_some() {
+    if let Some(outage) = shared.outage() {
         shared.world().count_fault("outage");
+        if outage.kind == OutageKind::Hang {
+            shared.wait_for_end_of_outage().await;
+        }
         leave(&last, ConnectionEnd { resets: true, ..ConnectionEnd::default() });
         return Err(Cut);
     }
-    let Some(entrance) = MockWorld::entrance(&path, shared.settings.dialect) else {
+    let Some(entrance) = MockWorld::entrance(&path, &shared.settings) else {
         shared.world().count_request("other");
         return Ok(page(StatusCode::NOT_FOUND));
     };
@@ -155,6 +159,9 @@ fn read(entrance: Entrance, peer: SocketAddr, head: &Parts, body: &[u8]) -> Opti
 
 /// Applies the fault to the reply.
 async fn perform(shared: &Arc<MockShared>, last: &LastWords, mut step: RequestStep) -> ServiceResult {
+    if step.delay_ms > 0 {
+        sleep(Duration::from_millis(step.delay_ms)).await;
+    }
     let resets = step.rng.strikes(0.5);
     let cut = |words: Vec<u8>, resets: bool| {
         leave(last, ConnectionEnd { words, resets });
@@ -220,7 +227,12 @@ pub(crate) fn page(status: StatusCode) -> Response<ReplyBytes> {
 }
 
 async fn read_body(shared: &MockShared, body: Incoming) -> Result<Bytes, Response<ReplyBytes>> {
-    let body = Limited::new(body, shared.settings.body_bytes_max).collect();
+    read_limited(shared.settings.body_bytes_max, body).await
+}
+
+/// Reads a body, or returns the reply to one that is too large or too slow.
+pub(crate) async fn read_limited(bytes_max: usize, body: Incoming) -> Result<Bytes, Response<ReplyBytes>> {
+    let body = Limited::new(body, bytes_max).collect();
     match timeout(BODY_WAIT, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(_)) => Err(page(StatusCode::PAYLOAD_TOO_LARGE)),

@@ -2,6 +2,7 @@
 //! here.
 
 use crate::faults::Faults;
+use crate::json::MockDialect;
 use crate::script::ScriptRule;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -23,6 +24,30 @@ pub enum MockClassicDialect {
     CaptchaAi,
 }
 
+/// Which dialects of the JSON protocol a service answers in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MockJsonService {
+    /// All four: the first part of the path selects the dialect, and without one it is 2captcha.
+    #[default]
+    All,
+    /// None: the service speaks the classic protocol only.
+    None,
+    /// This one, with and without its name in the path.
+    #[serde(untagged)]
+    Only(MockDialect),
+}
+
+impl MockJsonService {
+    /// The dialect of a service that answers in one only.
+    pub(crate) fn only(self) -> Option<MockDialect> {
+        match self {
+            Self::Only(dialect) => Some(dialect),
+            Self::All | Self::None => None,
+        }
+    }
+}
+
 /// An API key; neither `{:?}` nor JSON shows it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
@@ -36,6 +61,12 @@ impl MockKey {
 
     pub(crate) fn is(&self, solved: &str) -> bool {
         self.0 == solved
+    }
+
+    /// The key in clear, for a command that prints how to reach the mock provider.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
     }
 }
 
@@ -66,6 +97,22 @@ pub struct MockAccount {
     /// CaptchaAI: no task is taken although threads are free.
     #[serde(default)]
     pub plan_ended: bool,
+}
+
+/// What one account has of its own. Absent values are those of the service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AccountRules {
+    /// How many tasks can be open at once, in every dialect. Above it, the account gets the busy code.
+    pub slots: Option<u32>,
+    /// Whether the service treats the key as unknown.
+    pub key_blocked: bool,
+    pub price_micros: Option<u64>,
+    pub price_micros_by_method: BTreeMap<String, u64>,
+    pub solve_ms: Option<MillisRange>,
+    pub solve_ms_by_method: BTreeMap<String, MillisRange>,
+    /// Faults for requests with this account's key, in place of those of the service.
+    pub faults: Option<Faults>,
 }
 
 /// A range in milliseconds: `from` is included, `to` is not.
@@ -120,6 +167,8 @@ pub struct BanLimits {
     /// This many refusals in the window: `ERROR: 1001` (no slot), `1002` (no money) or `1003` (mostly errors).
     pub refusals_max: usize,
     pub refusals_window_ms: u64,
+    /// CapMonster: a client that polls one task more often than `json.polls_max` is banned for this long.
+    pub task_polls_ban_ms: u64,
     pub no_slot_ban_ms: u64,
     pub zero_balance_ban_ms: u64,
     pub errors_ban_ms: u64,
@@ -139,6 +188,7 @@ impl Default for BanLimits {
             poll_ban_ms: 300_000,
             refusals_max: 120,
             refusals_window_ms: 60_000,
+            task_polls_ban_ms: 600_000,
             no_slot_ban_ms: 600_000,
             zero_balance_ban_ms: 300_000,
             errors_ban_ms: 30_000,
@@ -159,7 +209,10 @@ impl BanLimits {
 pub struct Settings {
     pub listen: SocketAddr,
     pub dialect: MockClassicDialect,
+    pub json_service: MockJsonService,
     pub accounts: Vec<MockAccount>,
+    /// What accounts have of their own, by the name of the account.
+    pub account_rules: BTreeMap<String, AccountRules>,
     /// The source of all random numbers: the same seed and requests give the same faults and solve times.
     pub seed: u64,
     /// How many times faster than in reality tasks are solved.
@@ -198,6 +251,8 @@ impl Default for Settings {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             dialect: MockClassicDialect::TwoCaptcha,
+            json_service: MockJsonService::All,
+            account_rules: BTreeMap::new(),
             accounts: vec![MockAccount {
                 name: "demo".to_owned(),
                 key: MockKey::new(DEMO_KEY),
@@ -244,7 +299,7 @@ impl Settings {
         }
     }
 
-    /// Checks that the accounts have distinct names, and keys of the right length.
+    /// Checks that the accounts have distinct names, keys of the right length, and rules that can be kept.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (index, account) in self.accounts.iter().enumerate() {
             let name = &account.name;
@@ -254,6 +309,14 @@ impl Settings {
             let others = &self.accounts[..index];
             if others.iter().any(|other| other.name == *name || other.key == account.key) {
                 return Err(format!("account {name:?} has the name or the key of another"));
+            }
+        }
+        for (name, rules) in &self.account_rules {
+            if !self.accounts.iter().any(|account| account.name == *name) {
+                return Err(format!("there are rules for account {name:?}, and no account of that name"));
+            }
+            if let Some(faults) = &rules.faults {
+                faults.check_for_account().map_err(|why| format!("account {name:?}: {why}"))?;
             }
         }
         Ok(())
@@ -267,11 +330,15 @@ impl Settings {
         (ms as f64 / self.speed.max(f64::MIN_POSITIVE)) as u64
     }
 
-    pub(crate) fn solve_span(&self, method: &str) -> MillisRange {
-        self.solve_ms_by_method.get(method).copied().unwrap_or(self.solve_ms)
+    /// The range of solve times of a method: the account's own, or else the service's.
+    pub(crate) fn solve_span(&self, own: &AccountRules, method: &str) -> MillisRange {
+        let of_account = own.solve_ms_by_method.get(method).copied().or(own.solve_ms);
+        of_account.or_else(|| self.solve_ms_by_method.get(method).copied()).unwrap_or(self.solve_ms)
     }
 
-    pub(crate) fn price_micros(&self, method: &str) -> u64 {
-        self.price_micros_by_method.get(method).copied().unwrap_or(self.price_micros)
+    /// The price of a method: the account's own, or else the service's.
+    pub(crate) fn price_micros(&self, own: &AccountRules, method: &str) -> u64 {
+        let of_account = own.price_micros_by_method.get(method).copied().or(own.price_micros);
+        of_account.or_else(|| self.price_micros_by_method.get(method).copied()).unwrap_or(self.price_micros)
     }
 }

@@ -4,19 +4,21 @@
 mod account;
 mod poll;
 mod submit;
+mod task;
 #[cfg(test)]
 mod tests;
 mod usage;
 
 pub use account::AccountChange;
+pub(crate) use task::{JsonTaskDetails, MockTask, TaskOutcome};
+pub(crate) use usage::LedgerQuery;
 
-use crate::answer::MockAnswer;
 use crate::faults::Faults;
 use crate::in_php;
-use crate::json::{self, JsonKind, MockDialect};
-use crate::ledger::{LedgerValue, MockReport, Totals, count};
+use crate::json::{self, MockDialect};
+use crate::ledger::{LedgerValue, Totals, count};
 use crate::pingback::Calls;
-use crate::response_text::{Classic, MockReply, ReplyFormat, SolvedTask};
+use crate::response_text::{Classic, MockReply, ReplyFormat};
 use crate::rng::MockRng;
 use crate::script::{BadScript, FaultAction, RulePlace, RuleScript};
 use crate::settings::{MockClassicDialect, Settings};
@@ -94,6 +96,8 @@ pub(crate) struct DeliveryMark {
 pub(crate) struct RequestStep {
     pub action: Option<FaultAction>,
     pub rng: MockRng,
+    /// How long the reply waits, whatever it is.
+    pub delay_ms: u64,
     pub reply: MockReply,
     pub mark: DeliveryMark,
     /// The pingbacks of a task that was taken.
@@ -103,75 +107,21 @@ pub(crate) struct RequestStep {
     pub format: ReplyFormat,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum TaskOutcome {
-    Answer(MockAnswer),
-    Code(String),
-}
-
-/// How a client requested a task of the JSON protocol.
-#[derive(Debug)]
-pub(crate) struct JsonTaskDetails {
-    pub dialect: MockDialect,
-    pub task_type: String,
-    pub kind: &'static JsonKind,
-}
-
-#[derive(Debug)]
-pub(crate) struct MockTask {
-    pub account: usize,
-    pub spoken: Option<JsonTaskDetails>,
-    pub method: String,
-    pub is_get: bool,
-    pub is_json_by_default: bool,
-    pub params: BTreeMap<String, LedgerValue>,
-    pub luck: u64,
-    pub accepted_at: u64,
-    pub price_micros: u64,
-    pub solves_at: u64,
-    pub outcome: TaskOutcome,
-    pub is_over: bool,
-    /// When the result is deleted.
-    pub gone_at: u64,
-    pub vanishes: bool,
-    pub is_refunded: bool,
-    pub reply_delivered: bool,
-    pub polls: u64,
-    pub reads: u64,
-    pub first_read_at: Option<u64>,
-    pub pingback: Option<String>,
-    pub pingback_refused: Option<&'static str>,
-    pub pingbacks_sent: u64,
-    pub pingbacks_acked: u64,
-    pub is_delivered: bool,
-    pub reported: Option<MockReport>,
-    pub reports: u64,
-}
-
-impl MockTask {
-    fn dialect(&self) -> Option<MockDialect> {
-        self.spoken.as_ref().map(|spoken| spoken.dialect)
-    }
-
-    fn solved_task<'a>(&self, id: u64, answer: &'a MockAnswer, with_price: bool) -> SolvedTask<'a> {
-        SolvedTask {
-            id,
-            answer,
-            kind: self
-                .spoken
-                .as_ref()
-                .map_or_else(|| JsonKind::of_method(&self.method), |spoken| spoken.kind),
-            price_micros: self.price_micros,
-            with_price,
-            taken_at_ms: self.accepted_at,
-            solved_at_ms: self.solves_at,
-        }
-    }
+/// Which of the services of one process this is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServicePlace {
+    /// 0 for the only service, and from 1 for each of several. It keeps their ids and random numbers apart.
+    pub number: u64,
+    /// The name in the ledger, if there are several services.
+    pub name: Option<String>,
 }
 
 #[derive(Debug)]
 pub(crate) struct MockWorld {
     settings: Arc<Settings>,
+    place: ServicePlace,
+    /// The seed of the random numbers of this service.
+    seed: u64,
     started_at: u64,
     /// Counts resets, so that a pingback from before a reset finds no task.
     pub(crate) generation: u64,
@@ -186,6 +136,7 @@ pub(crate) struct MockWorld {
     challenges: BTreeSet<u64>,
     strangers: Strangers,
     script: RuleScript,
+    /// The faults of the service, for accounts without faults of their own.
     faults: Faults,
     pub(crate) totals: Totals,
 }
@@ -196,14 +147,21 @@ struct RequestPlan {
     shaping: Vec<FaultAction>,
     luck: u64,
     rng: MockRng,
+    delay_ms: u64,
 }
 
 impl MockWorld {
-    pub(crate) fn new(settings: Arc<Settings>, now: u64) -> Result<Self, BadScript> {
+    pub(crate) fn new(settings: Arc<Settings>, place: ServicePlace, now: u64) -> Result<Self, BadScript> {
+        let seed = match place.number {
+            0 => settings.seed,
+            number => MockRng::of(settings.seed, "service", number).draw(),
+        };
         Ok(Self {
+            place,
+            seed,
             started_at: now,
             generation: 0,
-            accounts: settings.accounts.iter().map(AccountRecord::new).collect(),
+            accounts: account::records(&settings),
             tasks: BTreeMap::new(),
             open: BTreeSet::new(),
             sequence: 0,
@@ -224,13 +182,18 @@ impl MockWorld {
             count(&mut self.totals.actions, arrival.form.text("action").unwrap_or("none"));
         }
         let format = self.format(arrival);
-        let plan = self.plan(now, arrival);
+        let account = self.account_of(arrival);
+        if let Some(account) = account {
+            self.accounts[account].count_request(arrival.endpoint);
+        }
+        let plan = self.plan(now, account, arrival);
         if let Some(action) = &plan.action {
             self.count_action(action);
         }
         let mut step = RequestStep {
             action: plan.action.clone(),
             rng: plan.rng.clone(),
+            delay_ms: plan.delay_ms,
             // Of what was not taken only a broken part can be seen.
             reply: format.code("ERROR_SERVER_ERROR"),
             mark: DeliveryMark::default(),
@@ -247,7 +210,11 @@ impl MockWorld {
                     Endpoint::Res => self.poll(now, arrival, &plan, &mut step),
                 };
                 if let Err(code) = reply_text {
-                    count(&mut self.totals.codes, step.format.spelled(&code));
+                    let spelled = step.format.spelled(&code);
+                    count(&mut self.totals.codes, spelled);
+                    if let Some(account) = account {
+                        count(&mut self.accounts[account].totals.codes, spelled);
+                    }
                     step.reply = step.format.code(&code);
                 }
             }
@@ -300,7 +267,7 @@ impl MockWorld {
         Some((id, self.tasks.get(&id)?))
     }
 
-    fn plan(&mut self, now: u64, arrival: &ReadRequest) -> RequestPlan {
+    fn plan(&mut self, now: u64, account: Option<usize>, arrival: &ReadRequest) -> RequestPlan {
         let form = &arrival.form;
         let place = if arrival.endpoint == Endpoint::Res { RulePlace::Poll } else { RulePlace::Submit };
         let id = self.task_of(form).map(|(id, _)| id);
@@ -324,12 +291,13 @@ impl MockWorld {
         let (shaping, mut replies): (Vec<FaultAction>, Vec<FaultAction>) =
             due.into_iter().partition(FaultAction::shapes_the_task);
         let mut rng = MockRng::of(luck, "wire", 0);
-        let drawn = match place {
-            RulePlace::Poll => self.faults.on_poll(&mut rng),
-            _ => self.faults.on_submit(&mut rng),
+        let faults = self.faults_of(account);
+        let (drawn, delay_ms) = match place {
+            RulePlace::Poll => (faults.on_poll(&mut rng), faults.poll.delay_ms),
+            _ => (faults.on_submit(&mut rng), faults.submit.delay_ms),
         };
         let action = if replies.is_empty() { drawn } else { Some(replies.swap_remove(0)) };
-        RequestPlan { action, shaping, luck, rng }
+        RequestPlan { action, shaping, luck, rng, delay_ms }
     }
 
     fn fresh_luck(&mut self, endpoint: Endpoint, form: &Form) -> u64 {
@@ -342,7 +310,7 @@ impl MockWorld {
         }
         let nth = self.occurrences.entry(identity).or_default();
         *nth += 1;
-        MockRng::of(self.settings.seed ^ identity, endpoint.name(), *nth).draw()
+        MockRng::of(self.seed ^ identity, endpoint.name(), *nth).draw()
     }
 
     /// Ends the tasks whose solve time has come.
@@ -360,8 +328,10 @@ impl MockWorld {
                 }
                 TaskOutcome::Code(_) => {
                     self.totals.failed += 1;
+                    account.totals.failed += 1;
                     // anti-captcha pays its workers for trying.
-                    let is_kept = task.dialect() == Some(MockDialect::AntiCaptcha);
+                    let dialect = task.dialect().or(self.settings.json_service.only());
+                    let is_kept = dialect == Some(MockDialect::AntiCaptcha);
                     if self.settings.dialect == MockClassicDialect::TwoCaptcha && !is_kept {
                         refund(task, account, &mut self.totals);
                     }
@@ -399,6 +369,7 @@ fn refund(task: &mut MockTask, account: &mut AccountRecord, totals: &mut Totals)
     if !task.is_refunded {
         task.is_refunded = true;
         account.balance_micros += task.price_micros;
+        account.totals.refunded_micros += task.price_micros;
         totals.refunded_micros += task.price_micros;
     }
 }

@@ -146,6 +146,7 @@ macro_rules! conformance {
             only_unreadable_records_are_discarded
 
             usage_add_up_with_the_commits
+            a_step_is_counted_on_the_account_of_its_attempt
             a_lost_race_is_not_booked
             count_adds_what_changed_no_order
             no_count_is_lost_among_many

@@ -1,5 +1,6 @@
-//! Shared documents: what all nodes must agree on besides orders. There are four sorts, each written by
-//! compare-and-swap: pools, reports about the answers of a site, bulk actions on dead letters, and alerts.
+//! Shared documents: what all nodes must agree on besides orders. There are seven sorts, each written by
+//! compare-and-swap: pools, reports about the answers of a site, bulk actions on dead letters, alerts, the gates
+//! before provider accounts, endpoints of webhooks that fail, and outages after which orders are replayed.
 
 use crate::hours::Hours;
 use crate::store::Version;
@@ -281,6 +282,124 @@ pub struct AlertDocument {
     pub marks: Vec<Mark>,
 }
 
+/// What an operator wants a provider to be given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProviderMode {
+    #[default]
+    Active,
+    /// No submits. Tasks that the provider has are polled.
+    Paused,
+    /// As `Paused`: the provider finishes its tasks, and is then taken out.
+    Drained,
+}
+
+impl ProviderMode {
+    pub const ALL: [Self; 3] = [Self::Active, Self::Paused, Self::Drained];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Drained => "drained",
+        }
+    }
+}
+
+/// Why nothing is submitted to an account until it is fixed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountPause {
+    /// The provider's code, shortened.
+    pub code: String,
+    pub at: Timestamp,
+    /// Whether the account has no money: then more money ends the pause. Otherwise an operator must end it.
+    pub is_no_funds: bool,
+    /// The balance in millionths, or the number of threads, when a node looked first; `None` until then.
+    pub funds: Option<u64>,
+}
+
+/// What all nodes know about the gate before one provider account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GateDocument {
+    pub provider: String,
+    pub mode: ProviderMode,
+    pub pause: Option<AccountPause>,
+    /// When the account was last resumed. A pause that a node has from before this moment is over.
+    pub resumed_at: Timestamp,
+    /// Until when the provider wants no submits.
+    pub no_submits_until: Timestamp,
+    /// Until when the provider wants no polls.
+    pub no_polls_until: Timestamp,
+}
+
+/// The most endpoints that are remembered. Endpoints that are switched off are removed last.
+pub const ENDPOINTS_MAX: usize = 256;
+
+/// What is known of an endpoint of webhooks: one host of one tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointNote {
+    pub tenant: String,
+    pub host: String,
+    /// Since when every delivery has failed; `None` if the last one was accepted.
+    pub failing_since: Option<Timestamp>,
+    /// How many deliveries have failed since then, as one node counts them.
+    pub failures: u32,
+    /// When a delivery was last accepted, or an operator switched the endpoint on. Zero if never.
+    pub ok_at: Timestamp,
+    /// When the endpoint was switched off.
+    pub off_at: Option<Timestamp>,
+    /// When the endpoint was last called although it is off, to see whether it works again. Zero if never.
+    pub probed_at: Timestamp,
+    /// Why the last delivery failed, shortened.
+    pub why: String,
+}
+
+impl EndpointNote {
+    /// Adds what another node knows of the same endpoint.
+    pub fn merge(&mut self, other: &Self) {
+        self.ok_at = self.ok_at.max(other.ok_at);
+        let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| {
+            [one, other].into_iter().flatten().filter(|at| *at > self.ok_at).min()
+        };
+        let (failing_since, off_at) =
+            (earlier(self.failing_since, other.failing_since), earlier(self.off_at, other.off_at));
+        (self.failing_since, self.off_at) = (failing_since, off_at);
+        self.probed_at = self.probed_at.max(other.probed_at);
+        self.failures = if failing_since.is_some() { self.failures.max(other.failures) } else { 0 };
+        if self.why.is_empty() {
+            self.why.clone_from(&other.why);
+        }
+    }
+}
+
+/// The endpoints of webhooks that have failed for a while, or did a short time ago.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointsDocument {
+    pub endpoints: Vec<EndpointNote>,
+}
+
+/// An outage of a provider, after which orders are replayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutageNote {
+    pub provider: String,
+    pub began: Timestamp,
+    /// When a node last found the provider tripped or paused.
+    pub last_seen: Timestamp,
+    /// When a node last found it well again. Zero if none has.
+    pub well_at: Timestamp,
+}
+
+/// The outages whose dead letters are not replayed yet, and what replays have used of the budget of one hour.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutagesDocument {
+    pub outages: Vec<OutageNote>,
+    /// The hour of the numbers below, counted as in [`Spent::hour`].
+    pub hour: u64,
+    pub replays: u64,
+    /// The expected price of these replays.
+    pub money: Money,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "most documents are pools, and few are in memory at a time")]
 pub enum SharedDocument {
@@ -288,6 +407,9 @@ pub enum SharedDocument {
     Trust(TrustDocument),
     Bulk(BulkDocument),
     Alerts(AlertDocument),
+    Gate(GateDocument),
+    Endpoints(EndpointsDocument),
+    Outages(OutagesDocument),
 }
 
 impl SharedDocument {
@@ -299,15 +421,27 @@ impl SharedDocument {
             Self::Trust(TrustDocument { tenant, kind, site, .. }) => Self::trust_name(tenant, kind, site),
             Self::Bulk(document) => Self::bulk_name(document.number),
             Self::Alerts(_) => Self::ALERTS.to_owned(),
+            Self::Gate(document) => Self::gate_name(&document.provider),
+            Self::Endpoints(_) => Self::ENDPOINTS.to_owned(),
+            Self::Outages(_) => Self::OUTAGES.to_owned(),
         }
     }
 
     /// The name of the one document of all alerts.
     pub const ALERTS: &'static str = "alerts";
+    /// The name of the one document of all endpoints of webhooks.
+    pub const ENDPOINTS: &'static str = "endpoints";
+    /// The name of the one document of all outages.
+    pub const OUTAGES: &'static str = "outages";
 
     #[must_use]
     pub fn bulk_name(number: u64) -> String {
         format!("bulk/{number:016x}")
+    }
+
+    #[must_use]
+    pub fn gate_name(provider: &str) -> String {
+        format!("gate/{provider}")
     }
 
     #[must_use]

@@ -85,9 +85,6 @@ pub struct NodeStats {
     /// How many records could not be read.
     pub unreadable: u64,
     pub panics: u64,
-    /// When an operator last released the provider's account on this node. Every node that reads this may submit
-    /// again, too.
-    pub released: Option<Timestamp>,
     /// Whether the node submits nothing until an operator has fixed the provider's account.
     pub is_paused: bool,
     /// The provider's code that led to the pause, shortened; `None` if this node did not receive it.

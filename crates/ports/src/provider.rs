@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    CallbackResult, Fault, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value,
+    CallbackResult, Fault, Key, Money, PollOutcome, PollRules, ReportOutcome, SubmitOutcome, Terms, Value,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -126,6 +126,11 @@ pub trait Provider: Send + Sync {
 
     /// The most tasks in one [`poll`](Self::poll).
     fn poll_batch_max(&self) -> usize;
+
+    /// The service's rules for polls of this kind. `None`: it has none, and the engine uses its own.
+    fn poll_rules(&self, _kind: &str) -> Option<PollRules> {
+        None
+    }
 
     /// The least time between two submits that the provider allows. The engine sends no submit sooner.
     fn submit_interval(&self) -> Duration;

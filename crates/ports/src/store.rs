@@ -84,9 +84,10 @@ impl UsageRow {
     /// name.
     pub const ALL_SITES: &'static str = "*";
 
+    /// The row that counts the last change of this order: that of the account of the attempt that it was about.
     #[must_use]
     pub fn of(order: &Order, at: Timestamp) -> Self {
-        Self::for_terms(&order.terms, at)
+        Self { account: order.booked_account().to_owned(), ..Self::for_terms(&order.terms, at) }
     }
 
     #[must_use]

@@ -40,6 +40,18 @@ impl Dialect {
         }
     }
 
+    /// The protocol of the service: the classic one, if the service speaks both.
+    #[must_use]
+    pub const fn protocol(self) -> Protocol {
+        match (self.classic(), self.json()) {
+            (None, Some(dialect)) => Protocol::Json(dialect),
+            (dialect, _) => Protocol::Classic(match dialect {
+                Some(dialect) => dialect,
+                None => ClassicDialect::CaptchaAi,
+            }),
+        }
+    }
+
     /// The dialect of the JSON protocol, if the service speaks it.
     #[must_use]
     pub const fn json(self) -> Option<JsonDialect> {

@@ -17,5 +17,8 @@ pub mod classic;
 mod dialect;
 pub mod json;
 pub mod kinds;
+pub mod poll_rules;
+mod service_codes;
 
 pub use dialect::{Dialect, Protocol, UnknownDialect};
+pub use service_codes::{ServiceCode, ServiceCodes};

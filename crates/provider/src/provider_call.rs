@@ -167,6 +167,7 @@ impl Frame {
                 FaultClass::AccountBlocked
                 | FaultClass::NoFunds
                 | FaultClass::Caller
+                | FaultClass::NotSold
                 | FaultClass::Unsolvable
                 | FaultClass::UnlistedCode => ReportOutcome::Refused { code: self.key.conceal(fault.code) },
             },

@@ -7,11 +7,11 @@ use crate::presence::Presence;
 use crate::store_memory::StoreMemory;
 use crate::{BackgroundTasks, Quittance, callback_secret};
 use quittance_engine::targets::{BadPattern, HostPattern};
-use quittance_engine::{Engine, LifeRule, PoolError, Settings, World};
+use quittance_engine::{Engine, LifeRule, PoolError, ProviderRules, Settings, World};
 use quittance_lifecycle::{Fault, FaultClass, SubmitOutcome};
 use quittance_ports::membership::{SILENT_AFTER, SKEW_MAX};
 use quittance_ports::{
-    Clock, FixedProvider, Member, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError,
+    Clock, FixedProvider, Member, Members, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError,
 };
 use quittance_record::SpillFile;
 use std::fmt;
@@ -78,10 +78,12 @@ pub struct Builder {
     place: Place,
     home: Option<PathBuf>,
     name: Option<String>,
-    provider: Option<Arc<dyn Provider>>,
+    providers: Vec<(Arc<dyn Provider>, ProviderRules)>,
     pub(crate) server: ServerSetup,
     allow: Vec<String>,
     spill_bytes_max: u64,
+    /// Whether the node has no provider, because it only reads.
+    only_reads: bool,
     pools: Vec<PoolSpec>,
     settings: Box<dyn FnOnce(&mut Settings) + Send>,
 }
@@ -124,10 +126,11 @@ impl Builder {
             place: Place::Memory,
             home: None,
             name: None,
-            provider: None,
+            providers: Vec::new(),
             server: ServerSetup::default(),
             allow: Vec::new(),
             spill_bytes_max: SPILL_BYTES_MAX,
+            only_reads: false,
             pools: Vec::new(),
             settings: Box::new(|_| ()),
         }
@@ -170,11 +173,18 @@ impl Builder {
         self
     }
 
-    /// Sets the provider that takes the attempts: [`ClassicProvider`](crate::ClassicProvider),
-    /// [`JsonProvider`](crate::JsonProvider), or a provider of your own.
+    /// Adds a provider that takes attempts: [`ClassicProvider`](crate::ClassicProvider),
+    /// [`JsonProvider`](crate::JsonProvider), or a provider of your own. With several of them, [`Settings::routing`]
+    /// decides which one gets an order; give each a name with [`provider_with`](Self::provider_with).
     #[must_use]
-    pub fn provider(mut self, provider: impl Provider + 'static) -> Self {
-        self.provider = Some(Arc::new(provider));
+    pub fn provider(self, provider: impl Provider + 'static) -> Self {
+        self.provider_with(ProviderRules::default(), provider)
+    }
+
+    /// Adds a provider with its name, its prices and its limits.
+    #[must_use]
+    pub fn provider_with(mut self, rules: ProviderRules, provider: impl Provider + 'static) -> Self {
+        self.providers.push((Arc::new(provider), rules));
         self
     }
 
@@ -186,7 +196,8 @@ impl Builder {
         dialect: crate::ClassicDialect,
         settings: crate::ProviderSettings,
     ) -> Result<Self, crate::BadSettings> {
-        Ok(self.provider(crate::ClassicProvider::new(dialect, settings)?))
+        let rules = ProviderRules { name: settings.name.clone(), ..ProviderRules::default() };
+        Ok(self.provider_with(rules, crate::ClassicProvider::new(dialect, settings)?))
     }
 
     /// Submits to a service that speaks the JSON protocol (`createTask`, `getTaskResult`). Fails if its key or its
@@ -206,7 +217,7 @@ impl Builder {
     /// let settings = ProviderSettings::new("main", url, ApiKey::new(DEMO_KEY));
     /// let quittance = Quittance::builder()
     ///     .json_provider(JsonDialect::CapSolver, settings)?
-    ///     .settings(|settings| settings.policy.first_poll = Duration::from_millis(50))
+    ///     .settings(|settings| settings.policy.first_poll = Some(Duration::from_millis(50)))
     ///     .start()
     ///     .await?;
     ///
@@ -222,9 +233,9 @@ impl Builder {
         dialect: crate::JsonDialect,
         settings: crate::ProviderSettings,
     ) -> Result<Self, crate::BadSettings> {
-        let kept = dialect.facts().limits.result_kept;
-        let builder = self.provider(crate::JsonProvider::new(dialect, settings)?);
-        Ok(builder.settings(move |settings| settings.policy.result_kept = kept))
+        let result_kept = dialect.facts().limits.result_kept;
+        let rules = ProviderRules { name: settings.name.clone(), result_kept, ..ProviderRules::default() };
+        Ok(self.provider_with(rules, crate::JsonProvider::new(dialect, settings)?))
     }
 
     /// Allows orders for a page host: `shop.example.org`, `*.example.org`, or `*`.
@@ -269,7 +280,9 @@ impl Builder {
 
     /// Opens the store and carries orders out until [`Quittance::stop`]. Needs a tokio runtime.
     pub async fn start(mut self) -> Result<Quittance, StartError> {
-        let provider = self.provider.take().ok_or(StartError::NoProvider)?;
+        if self.providers.is_empty() {
+            return Err(StartError::NoProvider);
+        }
         let (name, is_shared) = (self.name.clone(), self.place.is_shared());
         let pools = std::mem::take(&mut self.pools);
         let opened = self.place.open().await?;
@@ -284,8 +297,7 @@ impl Builder {
         let secrets = SecretSource { of_store, known: memory.secrets().to_vec() };
         let is_own = self.server.uses_secret_of_store();
         let listener = self.server.callback_listener();
-        let (node, webhooks) =
-            self.assemble(opened, spill, Arc::clone(&provider), clock.clone(), secrets).await?;
+        let (node, webhooks) = self.assemble(opened, spill, clock.clone(), secrets).await?;
         if let Some(address) = node.engine.callback_address().filter(|_| is_unsettled) {
             address.is_unsettled_until(clock.now() + SECRETS_WAIT);
         }
@@ -329,11 +341,15 @@ impl Builder {
             running.listens_on = server.listens_on;
             running.callbacks = Some(server);
         }
+        let is_alone = !is_shared || !has_others(&node).await;
+        // A store that is away just now keeps its pauses: an operator resumes the providers.
+        let has_begun = is_alone && node.engine.begin_alone().await.is_ok();
         let engine = Arc::clone(&node.engine);
         running.worker = Some(tokio::spawn(async move { engine.work().await }));
-        // A start releases the account: if it is still blocked, the next submit says so again.
         let engine = Arc::clone(&node.engine);
-        running.releasing = Some(tokio::spawn(async move { engine.release().await.map(drop) }));
+        running.releasing = Some(tokio::spawn(async move {
+            if has_begun { engine.release_orders().await.map(drop) } else { Ok(()) }
+        }));
         // Alone, it sees every order begin and end.
         running.counting = if is_shared { node.server.keep_counting() } else { None };
         let (end, ends) = oneshot::channel();
@@ -343,14 +359,14 @@ impl Builder {
 
     /// Opens the store to read and repair it, and carries nothing out. Needs a tokio runtime.
     pub async fn open(mut self) -> Result<Quittance, StartError> {
-        let provider = self.provider.take().unwrap_or_else(|| Arc::new(no_provider()));
+        self.only_reads = self.providers.is_empty();
         let opened = self.place.open().await?;
         // Nothing comes in, and the file may be in use by the node that runs beside us.
         let spill = Arc::new(MemorySpill::default());
         let drawn = callback_secret::draw().map_err(SecretError::from)?;
         let secrets = SecretSource { of_store: opened.secret_as_it_is(drawn).await?, known: Vec::new() };
         self.server = self.server.without_callbacks();
-        let (node, _) = self.assemble(opened, spill, provider, FleetClock::default(), secrets).await?;
+        let (node, _) = self.assemble(opened, spill, FleetClock::default(), secrets).await?;
         Ok(node)
     }
 
@@ -387,7 +403,6 @@ impl Builder {
         self,
         opened: Opened,
         spill: Arc<dyn Spill>,
-        provider: Arc<dyn Provider>,
         clock: FleetClock,
         secrets: SecretSource,
     ) -> Result<(Quittance, Webhooks), StartError> {
@@ -399,7 +414,14 @@ impl Builder {
                     .unwrap_or_else(|| quittance_protocol::kinds::open_kind(name)),
             )
         });
+        let (mut adapters, rules): (Vec<Arc<dyn Provider>>, Vec<_>) = self.providers.into_iter().unzip();
+        settings.providers = rules;
         (self.settings)(&mut settings);
+        if self.only_reads {
+            // It knows all providers by name, and calls none.
+            settings.providers.resize_with(settings.providers.len().max(1), ProviderRules::default);
+            adapters.resize_with(settings.providers.len(), || Arc::new(no_provider()));
+        }
         if is_shared {
             // One clock may be ahead of the store's by so much, and another behind.
             settings.policy.clock_skew = settings.policy.clock_skew.max(SKEW_MAX * 2);
@@ -424,7 +446,7 @@ impl Builder {
         let Opened { store, membership, leases, .. } = opened;
         let world = World {
             store: Arc::clone(&store),
-            provider: Arc::clone(&provider),
+            providers: adapters,
             clock: Arc::clone(&clock),
             spill,
             webhook_sender: Arc::new(webhooks.clone()),
@@ -443,12 +465,24 @@ fn no_provider() -> FixedProvider {
     FixedProvider::new(SubmitOutcome::Rejected(fault))
 }
 
+async fn has_any_node(node: &Quittance) -> Result<bool, StoreError> {
+    let members = node.membership.members().await?;
+    Ok(members.nodes.iter().any(|member| members.now.since(member.seen) < SILENT_AFTER))
+}
+
+/// Whether another node works on the store. If that cannot be read, there may be one.
+async fn has_others(node: &Quittance) -> bool {
+    let is_other = |members: &Members, member: &Member| {
+        member.node_status.node != node.number && members.now.since(member.seen) < SILENT_AFTER
+    };
+    let members = node.membership.members().await;
+    members.map_or(true, |members| members.nodes.iter().any(|member| is_other(&members, member)))
+}
+
 /// Notes that the store forgot before this node ran. Other running nodes put back what the pools have spent. If there
 /// are none, that is not known.
 async fn lose_spending(node: &Quittance, is_alone: bool) -> Result<(), StoreError> {
-    let members = node.membership.members().await?;
-    let is_there = |member: &Member| members.now.since(member.seen) < SILENT_AFTER;
-    if !is_alone && members.nodes.iter().any(is_there) {
+    if !is_alone && has_any_node(node).await? {
         node.engine.note_lost_spending();
         return Ok(());
     }

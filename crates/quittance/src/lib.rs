@@ -72,12 +72,13 @@ pub use place::{Opened, Place, SecretError, StoreOpenError};
 #[cfg(feature = "gateway")]
 pub use quittance_admin as admin;
 pub use quittance_engine::{
-    LifeRule, PlaceError, PlacedOrder, PoolError, PoolView, Settings, Targets, Throttle, targets,
+    LifeRule, PlaceError, PlacedOrder, PoolError, PoolView, ProviderRules, RoutingRules, Settings, Targets,
+    Throttle, targets,
 };
 #[cfg(feature = "gateway")]
 pub use quittance_gateway::{self as gateway, Limits};
 pub use quittance_lifecycle as lifecycle;
-pub use quittance_lifecycle::{Key, Money, Origin, Value};
+pub use quittance_lifecycle::{Key, Money, Origin, Priority, Value};
 pub use quittance_ports as ports;
 pub use quittance_ports::{
     Account, Finding, Member, Members, Membership, NodeStats, NodeStatus, Store, Verdict, membership,
@@ -387,10 +388,10 @@ impl Quittance {
         self.engine.paused()
     }
 
-    /// Continues all orders that wait for the provider's account, because an operator has fixed it. Other nodes of
-    /// the store do this within a few seconds. Returns the number of orders.
-    pub async fn release(&self) -> Result<usize, StoreError> {
-        self.engine.release_for_all().await
+    /// Resumes all providers, because an operator has fixed their accounts: orders that waited continue. Other nodes of
+    /// the store do this within a second. Returns the number of orders.
+    pub async fn resume_all(&self) -> Result<usize, StoreError> {
+        self.engine.resume_all().await
     }
 
     /// The address that listens for callbacks; `None` if there is none.

@@ -139,7 +139,12 @@ impl ServerSetup {
     ) -> Prepared {
         let tenants = self.gateway.iter().flat_map(|setup| &setup.tenants);
         settings.tenants.extend(tenants.map(|tenant| {
-            let rule = TenantRule { targets: tenant.targets.clone(), kinds: tenant.kinds.clone() };
+            let rule = TenantRule {
+                targets: tenant.targets.clone(),
+                kinds: tenant.kinds.clone(),
+                weight: tenant.weight,
+                priority: tenant.priority,
+            };
             (tenant.name.clone(), rule)
         }));
         let SecretSource { of_store, known } = secrets;
@@ -154,7 +159,7 @@ impl ServerSetup {
             settings.callback = Some(address);
         }
         // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
-        let currency = settings.currency.clone();
+        let currency = settings.providers[0].currency.clone();
         let webhooks =
             Webhooks::new(WebhookSettings { root_secret, currency, ..self.webhooks }, clock, webhook_text);
         let commit_feed = self.gateway.as_ref().map(|setup| {

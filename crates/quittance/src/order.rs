@@ -1,7 +1,7 @@
 //! Orders as types: one for each of the common kinds, with its fields as methods, and [`Order`] for all other kinds.
 //! A typed order is an [`Order`] whose names cannot be misspelt.
 
-use quittance_lifecycle::{Draft, Reuse, Value};
+use quittance_lifecycle::{Draft, Priority, Reuse, Value};
 use std::time::Duration;
 
 /// The tenant of orders that name none.
@@ -79,10 +79,33 @@ impl Order {
         self
     }
 
+    /// Sets how urgent the order is among the orders of its tenant. It is not part of the order's identity: a placement
+    /// that joins and is more urgent makes the order more urgent.
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.draft.priority = Some(priority);
+        self
+    }
+
     /// Sets how long the order may take.
     #[must_use]
     pub fn timeout(mut self, span: Duration) -> Self {
         self.draft.timeout = Some(span);
+        self
+    }
+
+    /// Sets how many attempts may follow the first one; zero means one attempt only. A number above the operator's
+    /// limit has no effect.
+    #[must_use]
+    pub fn max_retries(mut self, count: u8) -> Self {
+        self.draft.retry.max_retries = Some(count);
+        self
+    }
+
+    /// Sets the first and the longest pause between two attempts. A pause shorter than the operator's has no effect.
+    #[must_use]
+    pub fn retry_pauses(mut self, first: Duration, longest: Duration) -> Self {
+        (self.draft.retry.base, self.draft.retry.cap) = (Some(first), Some(longest));
         self
     }
 
@@ -163,10 +186,28 @@ macro_rules! typed {
                 Self(self.0.no_stock())
             }
 
+            /// Sets how urgent the order is: see [`Order::priority`].
+            #[must_use]
+            pub fn priority(self, priority: Priority) -> Self {
+                Self(self.0.priority(priority))
+            }
+
             /// Sets how long the order may take: see [`Order::timeout`].
             #[must_use]
             pub fn timeout(self, span: Duration) -> Self {
                 Self(self.0.timeout(span))
+            }
+
+            /// Sets how many attempts may follow the first one: see [`Order::max_retries`].
+            #[must_use]
+            pub fn max_retries(self, count: u8) -> Self {
+                Self(self.0.max_retries(count))
+            }
+
+            /// Sets the pauses between two attempts: see [`Order::retry_pauses`].
+            #[must_use]
+            pub fn retry_pauses(self, first: Duration, longest: Duration) -> Self {
+                Self(self.0.retry_pauses(first, longest))
             }
 
             /// Sets the tenant: see [`Order::tenant`].

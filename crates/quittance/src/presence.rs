@@ -1,12 +1,12 @@
 //! Keeps a node in the membership with a heartbeat every few seconds. Each time, the node compares its clock with
-//! those of other nodes, and follows theirs if its own is far off. It also learns whether an operator released the
-//! account on another node, or whether the orders were moved away.
+//! those of other nodes, and follows theirs if its own is far off. It also learns whether
+//! the orders were moved away.
 
 use crate::SystemClock;
 use crate::clock::FleetClock;
 use crate::store_memory::StoreMemory;
 use quittance_engine::Engine;
-use quittance_lifecycle::Timestamp;
+
 use quittance_ports::membership::{HEARTBEAT_INTERVAL, SILENT_AFTER, SKEW_MAX};
 use quittance_ports::{Clock, Member, Members, Membership, NodeStatus, StoreError};
 use std::sync::Arc;
@@ -44,9 +44,6 @@ pub(crate) struct Presence {
     /// Whether it was logged that this machine's clock was set back.
     is_set_back: bool,
     memory: StoreMemory,
-    /// The last release of the provider's account that another node has reported; the outer `None` before the members
-    /// were read.
-    released: Option<Option<Timestamp>>,
 }
 
 impl Presence {
@@ -71,16 +68,7 @@ impl Presence {
             reach: engine.reach(),
             demand: engine.demand(),
         };
-        Self {
-            membership,
-            engine,
-            node_status,
-            clock,
-            is_sealed: false,
-            is_set_back: false,
-            memory,
-            released: None,
-        }
+        Self { membership, engine, node_status, clock, is_sealed: false, is_set_back: false, memory }
     }
 
     /// Sends heartbeats until it is stopped. Then it checks the store once more, so that nothing is lost that the
@@ -126,7 +114,6 @@ impl Presence {
             self.agree_on_the_time(skew, &members);
         }
         self.engine.heed_members(&members);
-        self.listen_for_release(&members);
         if self.node_status.node_stats.store_was_away {
             self.look_for_seal().await;
         }
@@ -176,19 +163,6 @@ impl Presence {
         if correction == 0 || correction.abs_diff(self.clock.correction()) > STEP_MS {
             self.clock.correct(correction);
         }
-    }
-
-    /// Applies an operator's release of the account on another node.
-    fn listen_for_release(&mut self, members: &Members) {
-        let latest = self.others(members).filter_map(|node_status| node_status.node_stats.released).max();
-        // A release from before our start does not count for us.
-        if self.released.is_some_and(|known_release| latest > known_release) {
-            tracing::info!("an operator released the provider's account on another node: submitting again");
-            // That node has let go of the orders; but of those that this one was about to hold it knew nothing.
-            let engine = Arc::clone(&self.engine);
-            drop(tokio::spawn(async move { engine.release().await }));
-        }
-        self.released = Some(latest.max(self.released.flatten()));
     }
 
     async fn look_for_seal(&mut self) {

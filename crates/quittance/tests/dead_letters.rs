@@ -7,8 +7,8 @@
 use futures_util::future::join_all;
 use quittance::lifecycle::timeline::Timeline;
 use quittance::lifecycle::{
-    Attempt, Counters, DeadCause, Draft, Fault, FaultClass, KeySettings, Order, Phase, Policy, Progress,
-    TimelineEvent, Timestamp,
+    Attempt, Counters, DeadCause, Draft, Fault, FaultClass, KeySettings, Order, Phase, Policy, Priority,
+    Progress, TimelineEvent, Timestamp,
 };
 use quittance::{GatewaySetup, Place, Quittance};
 use quittance_ports::{Commit, Store, Version};
@@ -51,6 +51,7 @@ fn dead_letter(n: u64) -> Order {
             cost: None,
             former: None,
             callback_address: None,
+            account: None,
             unpriced_since: None,
         });
     }
@@ -75,6 +76,11 @@ fn dead_letter(n: u64) -> Order {
         put_back: None,
         steps_lost: false,
         followed_by: None,
+        used_up: Vec::new(),
+        life_attempts: 0,
+        held_off: None,
+        priority: Priority::Normal,
+        booked_on: None,
         timeline,
     }
 }

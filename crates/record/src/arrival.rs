@@ -3,6 +3,7 @@
 use crate::VERSION;
 use crate::answer::{AnswerRecord, DeliveryRecord, FaultRecord, SignalRecord};
 use crate::attempt::AttemptRecord;
+use crate::attempt_account::RouteRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
     NamedVariant, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
@@ -11,8 +12,8 @@ use crate::fields::{
 use crate::order::read_attempts;
 use crate::receipt::ReceiptRecord;
 use quittance_lifecycle::{
-    CallbackResult, DeliveryOutcome, Event, Evidence, Fault, FaultClass, Gate, Key, PollOutcome,
-    ReportOutcome, SubmitOutcome,
+    CallbackResult, DeliveryOutcome, Event, Evidence, Fault, FaultClass, Key, PollOutcome, ReportOutcome,
+    SubmitOutcome,
 };
 use quittance_ports::IncomingEvent;
 use std::borrow::Cow;
@@ -53,6 +54,7 @@ names! { enum EventName {
     HandedOver = "handed_over",
     Cancelled = "cancelled",
     Replayed = "replayed",
+    ReplayedAfterOutage = "replayed_after_outage",
     Dropped = "dropped",
     Noted = "noted",
     Released = "released",
@@ -68,7 +70,7 @@ names! { enum EventName {
 mirror! { EventRecord<'a> {
     is: Text<'a>,
     stamp: Text<'a>,
-    gate: GateRecord<'a>,
+    route: RouteRecord<'a>,
     attempt: u32,
     asked: u64,
     task: Text<'a>,
@@ -95,8 +97,8 @@ impl<'a> EventRecord<'a> {
         let named = |name: EventName| Self { is: name.text(), ..Self::default() };
         let about = |name: EventName, attempt: &u32| Self { attempt: Some(*attempt), ..named(name) };
         match event {
-            Event::Woken { stamp: number, gate } => {
-                Self { stamp: stamp(*number), gate: Some(GateRecord::of(*gate)), ..named(EventName::Woken) }
+            Event::Woken { stamp: number, route } => {
+                Self { stamp: stamp(*number), route: Some(RouteRecord::of(route)), ..named(EventName::Woken) }
             }
             Event::Submitted { attempt, outcome } => Self {
                 outcome: Some(OutcomeRecord::of_submit(outcome)),
@@ -130,6 +132,11 @@ impl<'a> EventRecord<'a> {
             }
             Event::Cancelled => named(EventName::Cancelled),
             Event::Replayed => named(EventName::Replayed),
+            Event::ReplayedAfterOutage { provider, died_since } => Self {
+                text: text(provider),
+                until: moment(*died_since),
+                ..named(EventName::ReplayedAfterOutage)
+            },
             Event::Dropped => named(EventName::Dropped),
             Event::Noted { text: note } => Self { text: text(note), ..named(EventName::Noted) },
             Event::Released => named(EventName::Released),
@@ -161,7 +168,7 @@ impl<'a> EventRecord<'a> {
         Ok(match EventName::read(self.is, "is")? {
             EventName::Woken => Event::Woken {
                 stamp: need_stamp(self.stamp, "stamp")?,
-                gate: need(self.gate, "gate")?.read().within("gate")?,
+                route: need(self.route, "route")?.read().within("route")?,
             },
             EventName::Submitted => Event::Submitted {
                 attempt: attempt()?,
@@ -196,6 +203,10 @@ impl<'a> EventRecord<'a> {
             },
             EventName::Cancelled => Event::Cancelled,
             EventName::Replayed => Event::Replayed,
+            EventName::ReplayedAfterOutage => Event::ReplayedAfterOutage {
+                provider: need_text(self.text, "text")?,
+                died_since: need_moment(self.until, "until")?,
+            },
             EventName::Dropped => Event::Dropped,
             EventName::Noted => Event::Noted { text: need_text(self.text, "text")? },
             EventName::Released => Event::Released,
@@ -222,26 +233,6 @@ impl<'a> EventRecord<'a> {
     }
 }
 
-names! { enum GateName { Open = "open", Shut = "shut" } }
-
-mirror! { GateRecord<'a> { is: Text<'a>, until: u64 } }
-
-impl GateRecord<'_> {
-    fn of(gate: Gate) -> Self {
-        match gate {
-            Gate::Pass => Self { is: GateName::Open.text(), until: None },
-            Gate::ShutUntil(until) => Self { is: GateName::Shut.text(), until: moment(until) },
-        }
-    }
-
-    fn read(self) -> Result<Gate, RecordError> {
-        Ok(match GateName::read(self.is, "is")? {
-            GateName::Open => Gate::Pass,
-            GateName::Shut => Gate::ShutUntil(need_moment(self.until, "until")?),
-        })
-    }
-}
-
 names! { enum SubmitName {
     Accepted = "accepted", Answered = "answered", Rejected = "rejected", InDoubt = "in_doubt",
 } }
@@ -252,7 +243,7 @@ names! { enum PollName {
 
 names! { enum ReportName { Accepted = "accepted", Refused = "refused", NoReply = "no_reply" } }
 
-names! { enum DeliveryName { Delivered = "delivered", NotDelivered = "not_delivered" } }
+names! { enum DeliveryName { Delivered = "delivered", NotDelivered = "not_delivered", SwitchedOff = "switched_off" } }
 
 names! { enum CallbackResultName { Answered = "answered", Faulted = "faulted" } }
 
@@ -354,6 +345,9 @@ impl<'a> OutcomeRecord<'a> {
         let named = |name: DeliveryName| Self { is: name.text(), ..Self::default() };
         match outcome {
             DeliveryOutcome::Delivered => named(DeliveryName::Delivered),
+            DeliveryOutcome::SwitchedOff { why } => {
+                Self { why: text(why), ..named(DeliveryName::SwitchedOff) }
+            }
             DeliveryOutcome::NotDelivered { why } => {
                 Self { why: text(why), ..named(DeliveryName::NotDelivered) }
             }
@@ -363,6 +357,7 @@ impl<'a> OutcomeRecord<'a> {
     fn read_tell(self) -> Result<DeliveryOutcome, RecordError> {
         Ok(match DeliveryName::read(self.is, "is")? {
             DeliveryName::Delivered => DeliveryOutcome::Delivered,
+            DeliveryName::SwitchedOff => DeliveryOutcome::SwitchedOff { why: need_text(self.why, "why")? },
             DeliveryName::NotDelivered => DeliveryOutcome::NotDelivered { why: need_text(self.why, "why")? },
         })
     }

@@ -1,7 +1,8 @@
 //! How one attempt is written: its progress under `is`, flat beside its number, so that it reads as one line.
 
 use crate::answer::AnswerRecord;
-use crate::error::RecordError;
+use crate::attempt_account::AccountRecord;
+use crate::error::{RecordError, Within};
 use crate::fields::{
     NamedVariant, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text,
 };
@@ -36,6 +37,7 @@ mirror! { AttemptRecord<'a> {
     former_born: u64,
     former_number: u32,
     callback_address: u32,
+    account: AccountRecord<'a>,
 } }
 
 impl<'a> AttemptRecord<'a> {
@@ -53,6 +55,7 @@ impl<'a> AttemptRecord<'a> {
             unpriced_since,
             former,
             callback_address,
+            account,
         } = attempt;
         let written = Self::of_progress(progress);
         Self {
@@ -69,6 +72,7 @@ impl<'a> AttemptRecord<'a> {
             former_born: former.and_then(|(born, _)| moment(born)),
             former_number: former.map(|(_, number)| number),
             callback_address: *callback_address,
+            account: account.as_ref().map(AccountRecord::of),
             ..written
         }
     }
@@ -111,6 +115,7 @@ impl<'a> AttemptRecord<'a> {
             unpriced_since: self.unpriced_since.map(Timestamp::from_millis),
             former: self.former_born.map(Timestamp::from_millis).zip(self.former_number),
             callback_address: self.callback_address,
+            account: self.account.take().map(AccountRecord::read).transpose().within("account")?,
             progress: self.progress()?,
         })
     }

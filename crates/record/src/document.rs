@@ -2,21 +2,24 @@
 
 use crate::VERSION;
 use crate::error::{RecordError, Within};
+use crate::failure_documents::{EndpointRecord, OutagesRecord};
 use crate::fields::{
     NamedVariant, Text, mirror, moment, names, need, need_moment, need_span, need_stamp, need_text, parse,
     span, stamp, text, unless_default, write,
 };
+use crate::gate_document::GateRecord;
 use crate::operator_documents::{AlertRecord, BulkRecord, MarkRecord};
 use crate::terms::{ParamsRecord, read_params, write_params};
 use quittance_lifecycle::{Money, Timestamp};
 use quittance_ports::{
-    AlertDocument, LevelView, PoolDocument, PoolSpec, PriceBasis, Reservation, SharedDocument, Spent,
-    TrustDocument,
+    AlertDocument, EndpointsDocument, LevelView, PoolDocument, PoolSpec, PriceBasis, Reservation,
+    SharedDocument, Spent, TrustDocument,
 };
 use quittance_ports::{AnswerReport, Goal, Hours, Trust};
 use std::time::Duration;
 
-names! { enum DocumentName { Pool = "pool", Trust = "trust", Bulk = "bulk", Alerts = "alerts" } }
+names! { enum DocumentName { Pool = "pool", Trust = "trust", Bulk = "bulk", Alerts = "alerts", Gate = "gate",
+Endpoints = "endpoints", Outages = "outages" } }
 
 mirror! { DocumentRecord<'a> {
     v: u64,
@@ -26,6 +29,9 @@ mirror! { DocumentRecord<'a> {
     bulk: BulkRecord<'a>,
     alerts: Vec<AlertRecord<'a>>,
     marks: Vec<MarkRecord>,
+    gate: GateRecord<'a>,
+    endpoints: Vec<EndpointRecord<'a>>,
+    outages: OutagesRecord<'a>,
 } }
 
 #[must_use]
@@ -45,6 +51,16 @@ pub fn encode_document(document: &SharedDocument) -> Vec<u8> {
         SharedDocument::Bulk(bulk) => {
             DocumentRecord { bulk: Some(BulkRecord::of(bulk)), ..named(DocumentName::Bulk) }
         }
+        SharedDocument::Gate(gate) => {
+            DocumentRecord { gate: Some(GateRecord::of(gate)), ..named(DocumentName::Gate) }
+        }
+        SharedDocument::Endpoints(EndpointsDocument { endpoints }) => DocumentRecord {
+            endpoints: Some(endpoints.iter().map(EndpointRecord::of).collect()),
+            ..named(DocumentName::Endpoints)
+        },
+        SharedDocument::Outages(outages) => {
+            DocumentRecord { outages: Some(OutagesRecord::of(outages)), ..named(DocumentName::Outages) }
+        }
         SharedDocument::Alerts(AlertDocument { alerts, marks }) => DocumentRecord {
             alerts: Some(alerts.iter().map(AlertRecord::of).collect()),
             marks: (!marks.is_empty()).then(|| marks.iter().map(MarkRecord::of).collect()),
@@ -59,6 +75,18 @@ pub fn decode_document(bytes: &[u8]) -> Result<SharedDocument, RecordError> {
         DocumentName::Pool => SharedDocument::Pool(need(record.pool, "pool")?.read().within("pool")?),
         DocumentName::Trust => SharedDocument::Trust(need(record.trust, "trust")?.read().within("trust")?),
         DocumentName::Bulk => SharedDocument::Bulk(need(record.bulk, "bulk")?.read().within("bulk")?),
+        DocumentName::Gate => SharedDocument::Gate(need(record.gate, "gate")?.read().within("gate")?),
+        DocumentName::Endpoints => {
+            let endpoints = need(record.endpoints, "endpoints")?.into_iter().enumerate();
+            let read =
+                |(index, note): (usize, EndpointRecord<'_>)| note.read().within_item("endpoints", index);
+            SharedDocument::Endpoints(EndpointsDocument {
+                endpoints: endpoints.map(read).collect::<Result<_, _>>()?,
+            })
+        }
+        DocumentName::Outages => {
+            SharedDocument::Outages(need(record.outages, "outages")?.read().within("outages")?)
+        }
         DocumentName::Alerts => {
             let alerts = need(record.alerts, "alerts")?.into_iter().enumerate();
             let read = |(index, alert): (usize, AlertRecord<'_>)| alert.read().within_item("alerts", index);

@@ -4,7 +4,7 @@
 use crate::VERSION;
 use crate::error::RecordError;
 use quittance_lifecycle::time::millis;
-use quittance_lifecycle::{FaultClass, Key, Reuse, Signal, Timestamp, Via};
+use quittance_lifecycle::{FaultClass, Key, Priority, Reuse, Signal, Timestamp, Via};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -93,6 +93,7 @@ names! { for FaultClass {
     NoFunds = "no_funds",
     AccountBlocked = "account_blocked",
     Caller = "caller",
+    NotSold = "not_sold",
     UnlistedCode = "unlisted_code",
 } }
 
@@ -108,6 +109,7 @@ impl NamedVariant for Signal {
         "no_funds",
         "account_blocked",
         "caller",
+        "not_sold",
         "unlisted_code",
     ];
 
@@ -124,6 +126,17 @@ impl NamedVariant for Signal {
 }
 
 names! { for Via { Submit = "submit", Callback = "callback", Poll = "poll" } }
+
+names! { for Priority { Interactive = "interactive", Normal = "normal", Bulk = "bulk" } }
+
+/// Writes a priority, unless it is normal.
+pub(crate) fn write_priority<'a>(priority: Priority) -> Option<Text<'a>> {
+    unless_default(priority).and_then(Priority::text)
+}
+
+pub(crate) fn read_priority(raw: Option<Text<'_>>) -> Result<Priority, RecordError> {
+    raw.map_or(Ok(Priority::Normal), |raw| Priority::read(Some(raw), "priority"))
+}
 
 names! { for Reuse { Shared = "shared", Exclusive = "exclusive" } }
 

@@ -14,12 +14,15 @@
 mod answer;
 mod arrival;
 mod attempt;
+mod attempt_account;
 mod disk;
 mod document;
 mod error;
+mod failure_documents;
 mod fields;
 mod follow_up;
 mod frame;
+mod gate_document;
 mod node_status;
 mod operator_documents;
 mod order;

@@ -8,7 +8,7 @@ use crate::fields::{
     unless_default, write,
 };
 use crate::receipt::{OutageRecord, read_outages, write_outages};
-use quittance_lifecycle::{Key, Outage, Timestamp};
+use quittance_lifecycle::{Key, Outage};
 use quittance_ports::{Demand, NodeStats, NodeStatus, Reach};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -50,7 +50,6 @@ mirror! { NodeStatsRecord<'a> {
     store_errors: u64,
     unreadable: u64,
     panics: u64,
-    released: u64,
     is_paused: bool,
     pause_code: Text<'a>,
     store_was_away: bool,
@@ -153,7 +152,6 @@ fn write_node_stats(node_stats: &NodeStats) -> NodeStatsRecord<'_> {
         store_errors: unless_default(node_stats.store_errors),
         unreadable: unless_default(node_stats.unreadable),
         panics: unless_default(node_stats.panics),
-        released: node_stats.released.and_then(moment),
         is_paused: unless_default(node_stats.is_paused),
         pause_code: node_stats.pause_code.as_deref().and_then(text),
         store_was_away: unless_default(node_stats.store_was_away),
@@ -174,7 +172,6 @@ fn read_node_stats(record: NodeStatsRecord<'_>) -> NodeStats {
         store_errors: record.store_errors.unwrap_or_default(),
         unreadable: record.unreadable.unwrap_or_default(),
         panics: record.panics.unwrap_or_default(),
-        released: record.released.map(Timestamp::from_millis),
         is_paused: record.is_paused.unwrap_or_default(),
         pause_code: record.pause_code.map(Cow::into_owned),
         store_was_away: record.store_was_away.unwrap_or_default(),

@@ -3,10 +3,11 @@
 
 use crate::VERSION;
 use crate::attempt::AttemptRecord;
+use crate::attempt_account::HeldOffRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
     NamedVariant, Text, digest, mirror, moment, need, need_digest, need_moment, parse, read_key,
-    unless_default, write,
+    read_priority, unless_default, write, write_priority,
 };
 use crate::follow_up::WebhookRecord;
 use crate::phase::PhaseRecord;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 mirror! { OrderRecord<'a> {
     v: u64,
     key: Text<'a>,
+    priority: Text<'a>,
     born: u64,
     life: u32,
     placed: u64,
@@ -29,6 +31,7 @@ mirror! { OrderRecord<'a> {
     attempts: Vec<AttemptRecord<'a>>,
     last_attempt: u32,
     retries: BTreeMap<Text<'a>, u8>,
+    life_attempts: u32,
     possible_doubles: u32,
     timeline: Vec<EntryRecord<'a>>,
     timeline_left_out: u32,
@@ -37,6 +40,9 @@ mirror! { OrderRecord<'a> {
     put_back: u64,
     steps_lost: bool,
     followed_by: Text<'a>,
+    used_up: Vec<Text<'a>>,
+    held_off: HeldOffRecord<'a>,
+    booked_on: u32,
 } }
 
 /// Writes an order without its terms, which [`encode_terms`](crate::encode_terms) writes.
@@ -44,6 +50,7 @@ mirror! { OrderRecord<'a> {
 pub fn encode_order(order: &Order) -> Vec<u8> {
     let Order {
         key,
+        priority,
         terms: _,
         born,
         life,
@@ -55,17 +62,22 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         attempts,
         last_attempt,
         retries,
+        life_attempts,
         possible_doubles,
         webhooks,
         last_webhook,
         put_back,
         steps_lost,
         followed_by,
+        used_up,
+        held_off,
+        booked_on,
         timeline: Timeline { entries, left_out },
     } = order;
     write(&OrderRecord {
         v: Some(VERSION),
         key: digest(key.0),
+        priority: write_priority(*priority),
         born: moment(*born),
         life: Some(*life),
         placed: moment(*placed),
@@ -76,6 +88,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         attempts: Some(attempts.iter().map(AttemptRecord::of).collect()),
         last_attempt: Some(*last_attempt),
         retries: unless_default(write_retries(retries)),
+        life_attempts: unless_default(*life_attempts),
         possible_doubles: unless_default(*possible_doubles),
         timeline: (!entries.is_empty()).then(|| entries.iter().map(EntryRecord::of).collect()),
         timeline_left_out: unless_default(*left_out),
@@ -84,6 +97,9 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         put_back: put_back.and_then(moment),
         steps_lost: unless_default(*steps_lost),
         followed_by: followed_by.and_then(|key| digest(key.0)),
+        used_up: (!used_up.is_empty()).then(|| used_up.iter().map(|account| Cow::from(&**account)).collect()),
+        held_off: held_off.as_ref().map(HeldOffRecord::of),
+        booked_on: *booked_on,
     })
 }
 
@@ -93,6 +109,7 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
     let record: OrderRecord<'_> = parse(bytes)?;
     Ok(Order {
         key: Key(need_digest(record.key, "key")?),
+        priority: read_priority(record.priority)?,
         terms,
         born: need_moment(record.born, "born")?,
         life: need(record.life, "life")?,
@@ -104,12 +121,16 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
         attempts: read_attempts(need(record.attempts, "attempts")?)?,
         last_attempt: need(record.last_attempt, "last_attempt")?,
         retries: read_retries(record.retries.unwrap_or_default())?,
+        life_attempts: record.life_attempts.unwrap_or_default(),
         possible_doubles: record.possible_doubles.unwrap_or_default(),
         webhooks: read_webhooks(record.webhooks.unwrap_or_default())?,
         last_webhook: record.last_webhook.unwrap_or_default(),
         put_back: record.put_back.map(Timestamp::from_millis),
         steps_lost: record.steps_lost.unwrap_or_default(),
         followed_by: read_key(record.followed_by, "followed_by")?,
+        used_up: record.used_up.unwrap_or_default().into_iter().map(Cow::into_owned).collect(),
+        held_off: record.held_off.map(HeldOffRecord::read).transpose().within("held_off")?,
+        booked_on: record.booked_on,
         timeline: Timeline {
             entries: read_entries(record.timeline.unwrap_or_default())?,
             left_out: record.timeline_left_out.unwrap_or_default(),

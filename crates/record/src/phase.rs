@@ -3,8 +3,8 @@
 use crate::answer::{AnswerRecord, FaultRecord, SignalRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    NamedVariant, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_stamp, stamp,
-    unless_default,
+    NamedVariant, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
+    span, stamp, unless_default,
 };
 use quittance_lifecycle::{DeadCause, FailCause, Key, Phase};
 
@@ -115,21 +115,22 @@ impl<'a> PhaseRecord<'a> {
 names! { enum FailName { Rejected = "rejected", Cancelled = "cancelled" } }
 
 names! { enum DeadName {
-    Spent = "spent", Deadline = "deadline", NotTaken = "not_taken", Doubt = "in_doubt", StoreForgot = "store_forgot",
+    Spent = "spent", Deadline = "deadline", NotTaken = "not_taken", TooLate = "too_late", Doubt = "in_doubt",
+    StoreForgot = "store_forgot",
 } }
 
 mirror! {
     /// Why an order failed, or why it is a dead letter.
-    CauseRecord<'a> { is: Text<'a>, fault: FaultRecord<'a> }
+    CauseRecord<'a> { is: Text<'a>, fault: FaultRecord<'a>, left_ms: u64, needs_ms: u64 }
 }
 
 impl<'a> CauseRecord<'a> {
     fn of_failure(cause: &'a FailCause) -> Self {
         match cause {
             FailCause::Rejected(fault) => {
-                Self { is: FailName::Rejected.text(), fault: Some(FaultRecord::of(fault)) }
+                Self { is: FailName::Rejected.text(), fault: Some(FaultRecord::of(fault)), ..Self::default() }
             }
-            FailCause::Cancelled => Self { is: FailName::Cancelled.text(), fault: None },
+            FailCause::Cancelled => Self { is: FailName::Cancelled.text(), ..Self::default() },
         }
     }
 
@@ -144,19 +145,21 @@ impl<'a> CauseRecord<'a> {
     }
 
     pub(crate) fn of_death(cause: &'a DeadCause) -> Self {
+        let named = |name: DeadName| Self { is: name.text(), ..Self::default() };
         match cause {
-            DeadCause::Spent(fault) => {
-                Self { is: DeadName::Spent.text(), fault: Some(FaultRecord::of(fault)) }
-            }
+            DeadCause::Spent(fault) => Self { fault: Some(FaultRecord::of(fault)), ..named(DeadName::Spent) },
             DeadCause::DoubtsSpent(evidence) => {
-                Self { is: DeadName::Spent.text(), fault: Some(FaultRecord::of_doubt(evidence)) }
+                Self { fault: Some(FaultRecord::of_doubt(evidence)), ..named(DeadName::Spent) }
             }
-            DeadCause::Deadline => Self { is: DeadName::Deadline.text(), fault: None },
+            DeadCause::Deadline => named(DeadName::Deadline),
             DeadCause::NotTaken(fault) => {
-                Self { is: DeadName::NotTaken.text(), fault: fault.as_ref().map(FaultRecord::of) }
+                Self { fault: fault.as_ref().map(FaultRecord::of), ..named(DeadName::NotTaken) }
             }
-            DeadCause::Doubt => Self { is: DeadName::Doubt.text(), fault: None },
-            DeadCause::StoreForgot => Self { is: DeadName::StoreForgot.text(), fault: None },
+            DeadCause::TooLate { left, needs } => {
+                Self { left_ms: span(*left), needs_ms: span(*needs), ..named(DeadName::TooLate) }
+            }
+            DeadCause::Doubt => named(DeadName::Doubt),
+            DeadCause::StoreForgot => named(DeadName::StoreForgot),
         }
     }
 
@@ -173,6 +176,10 @@ impl<'a> CauseRecord<'a> {
                     let fault = raw.fault.map(|fault| FaultRecord::read(Some(fault))).transpose()?;
                     Ok(DeadCause::NotTaken(fault))
                 }
+                DeadName::TooLate => Ok(DeadCause::TooLate {
+                    left: need_span(raw.left_ms, "left_ms")?,
+                    needs: need_span(raw.needs_ms, "needs_ms")?,
+                }),
                 DeadName::Doubt => Ok(DeadCause::Doubt),
                 DeadName::StoreForgot => Ok(DeadCause::StoreForgot),
             })

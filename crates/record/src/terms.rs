@@ -4,11 +4,12 @@
 use crate::VERSION;
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    NamedVariant, Text, digest, mirror, need, need_digest, need_span, need_text, parse, span, text, write,
+    NamedVariant, Text, digest, mirror, need, need_digest, need_span, need_text, parse, read_priority, span,
+    text, write, write_priority,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quittance_lifecycle::{Money, Reuse, Slot, Target, Terms, Value};
+use quittance_lifecycle::{Money, RetryLimits, Reuse, Slot, Target, Terms, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,11 +28,15 @@ mirror! { TermsRecord<'a> {
     min_life_ms: u64,
     margin_ms: u64,
     timeout_ms: u64,
+    max_retries: u8,
+    retry_base_ms: u64,
+    retry_cap_ms: u64,
     keep_ms: u64,
     site: Text<'a>,
     takes_stock: bool,
     collected_in_ms: u64,
     slot: SlotRecord<'a>,
+    priority: Text<'a>,
     // The account: the provider's name, and the currency.
     provider: Text<'a>,
     price_micros: u64,
@@ -55,11 +60,13 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         min_life,
         margin,
         timeout,
+        retry: RetryLimits { max_retries, base: retry_base, cap: retry_cap },
         keep,
         site,
         takes_stock,
         collected_in,
         slot,
+        priority,
         account,
         price,
         trace,
@@ -78,11 +85,15 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         min_life_ms: span(*min_life),
         margin_ms: span(*margin).filter(|_| margin != min_life),
         timeout_ms: span(*timeout),
+        max_retries: *max_retries,
+        retry_base_ms: retry_base.and_then(span),
+        retry_cap_ms: retry_cap.and_then(span),
         keep_ms: span(*keep),
         site: written(site),
         takes_stock: (*takes_stock != *single_use).then_some(*takes_stock),
         collected_in_ms: span(*collected_in).filter(|span| *span > 0),
         slot: slot.as_ref().map(SlotRecord::of),
+        priority: write_priority(*priority),
         provider: written(account),
         price_micros: price.map(|Money(micros)| micros),
         trace: written(trace),
@@ -112,12 +123,18 @@ pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
         // Before there was a difference, every caller was promised the margin.
         margin: record.margin_ms.map_or(min_life, Duration::from_millis),
         timeout: need_span(record.timeout_ms, "timeout_ms")?,
+        retry: RetryLimits {
+            max_retries: record.max_retries,
+            base: record.retry_base_ms.map(Duration::from_millis),
+            cap: record.retry_cap_ms.map(Duration::from_millis),
+        },
         keep: need_span(record.keep_ms, "keep_ms")?,
         // Before there was a choice, whatever could be taken from the stock was.
         takes_stock: record.takes_stock.unwrap_or(single_use),
         collected_in: Duration::from_millis(record.collected_in_ms.unwrap_or_default()),
         site: record.site.map(Cow::into_owned).unwrap_or_default(),
         slot: record.slot.map(SlotRecord::read).transpose()?,
+        priority: read_priority(record.priority)?,
         account: record.provider.map(Cow::into_owned).unwrap_or_default(),
         price: record.price_micros.map(Money),
         trace: record.trace.map(Cow::into_owned).unwrap_or_default(),

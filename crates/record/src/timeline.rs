@@ -1,17 +1,20 @@
 //! How the timeline of an order is written: one flat object for each entry, with its name under `is`.
 
 use crate::answer::{FaultRecord, SignalRecord};
+use crate::attempt_account::{PassedOverRecord, read_passed_over, write_passed_over};
 use crate::error::RecordError;
 use crate::fields::{
     NamedVariant, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_text, text,
 };
 use crate::phase::CauseRecord;
-use quittance_lifecycle::{Key, Signal, TimelineEntry, TimelineEvent, Via};
+use quittance_lifecycle::{Key, Priority, Signal, TimelineEntry, TimelineEvent, Via};
 
 names! { enum TimelineEventName {
     Placed = "placed",
     Rejoined = "rejoined",
+    Hastened = "hastened",
     Deferred = "deferred",
+    Routed = "routed",
     Submitted = "submitted",
     Accepted = "accepted",
     InDoubt = "in_doubt",
@@ -33,6 +36,7 @@ names! { enum TimelineEventName {
     MovedToDeadLetters = "moved_to_dead_letters",
     Cancelled = "cancelled",
     Replayed = "replayed",
+    ReplayedAfterOutage = "replayed_after_outage",
     Dropped = "dropped",
     Reported = "reported",
     Noted = "noted",
@@ -59,6 +63,9 @@ mirror! { EntryRecord<'a> {
     why: Text<'a>,
     from: Text<'a>,
     to: Text<'a>,
+    account: Text<'a>,
+    priority: Text<'a>,
+    passed_over: Vec<PassedOverRecord<'a>>,
 } }
 
 impl<'a> EntryRecord<'a> {
@@ -73,9 +80,17 @@ impl<'a> EntryRecord<'a> {
         match event {
             TimelineEvent::Placed { life } => Self { life: Some(*life), ..named(TimelineEventName::Placed) },
             TimelineEvent::Rejoined => named(TimelineEventName::Rejoined),
+            TimelineEvent::Hastened { priority } => {
+                Self { priority: priority.text(), ..named(TimelineEventName::Hastened) }
+            }
             TimelineEvent::Deferred { until } => {
                 Self { until: moment(*until), ..named(TimelineEventName::Deferred) }
             }
+            TimelineEvent::Routed { attempt, to, passed_over } => Self {
+                account: text(to),
+                passed_over: write_passed_over(passed_over),
+                ..about(TimelineEventName::Routed, attempt)
+            },
             TimelineEvent::Submitted { attempt } => about(TimelineEventName::Submitted, attempt),
             TimelineEvent::Accepted { attempt, task } => {
                 Self { task: text(task), ..about(TimelineEventName::Accepted, attempt) }
@@ -125,6 +140,9 @@ impl<'a> EntryRecord<'a> {
             },
             TimelineEvent::Cancelled => named(TimelineEventName::Cancelled),
             TimelineEvent::Replayed => named(TimelineEventName::Replayed),
+            TimelineEvent::ReplayedAfterOutage { provider } => {
+                Self { account: text(provider), ..named(TimelineEventName::ReplayedAfterOutage) }
+            }
             TimelineEvent::Dropped => named(TimelineEventName::Dropped),
             TimelineEvent::Reported { attempt, is_good } => {
                 Self { is_good: Some(*is_good), ..about(TimelineEventName::Reported, attempt) }
@@ -150,7 +168,15 @@ impl<'a> EntryRecord<'a> {
         Ok(match TimelineEventName::read(self.is, "is")? {
             TimelineEventName::Placed => TimelineEvent::Placed { life: need(self.life, "life")? },
             TimelineEventName::Rejoined => TimelineEvent::Rejoined,
+            TimelineEventName::Hastened => {
+                TimelineEvent::Hastened { priority: Priority::read(self.priority, "priority")? }
+            }
             TimelineEventName::Deferred => TimelineEvent::Deferred { until: until()? },
+            TimelineEventName::Routed => TimelineEvent::Routed {
+                attempt: attempt()?,
+                to: need_text(self.account, "account")?,
+                passed_over: read_passed_over(self.passed_over)?,
+            },
             TimelineEventName::Submitted => TimelineEvent::Submitted { attempt: attempt()? },
             TimelineEventName::Accepted => {
                 TimelineEvent::Accepted { attempt: attempt()?, task: need_text(self.task, "task")? }
@@ -190,6 +216,9 @@ impl<'a> EntryRecord<'a> {
             }
             TimelineEventName::Cancelled => TimelineEvent::Cancelled,
             TimelineEventName::Replayed => TimelineEvent::Replayed,
+            TimelineEventName::ReplayedAfterOutage => {
+                TimelineEvent::ReplayedAfterOutage { provider: need_text(self.account, "account")? }
+            }
             TimelineEventName::Dropped => TimelineEvent::Dropped,
             TimelineEventName::Reported => {
                 TimelineEvent::Reported { attempt: attempt()?, is_good: need(self.is_good, "is_good")? }

@@ -194,7 +194,7 @@ impl Fleet {
         let clock = Arc::new(NodeClock { executor: self.executor.clone(), off_by: Arc::clone(&node.off_by) });
         let world = World {
             store: (self.parts.wrap_store)(store, &self.executor, group),
-            provider: (self.parts.wrap_provider)(provider),
+            providers: vec![(self.parts.wrap_provider)(provider)],
             clock,
             spill: (self.parts.wrap_spill)(Arc::new(node.spill.clone())),
             webhook_sender: Arc::new(MemoryWebhooks::default()),

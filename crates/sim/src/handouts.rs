@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use quittance_engine::{Engine, Outcome, PlacedOrder, Settings, World};
 use quittance_lifecycle::{
-    Counters, Decision, Draft, Event, Evidence, Gate, Money, Order, Origin, Payload, Placement, Policy,
-    ProviderAnswer, Reuse, Slot, SubmitOutcome, Timestamp, place, transition,
+    Counters, Decision, Draft, Event, Evidence, Money, Offer, Order, Origin, Payload, Placement, Policy,
+    ProviderAnswer, Reuse, Slot, SubmitOutcome, SubmitRoute, Timestamp, place, transition,
 };
 use quittance_ports::{
     Clock, Commit, FixedProvider, MemoryMembership, MemorySpill, MemoryWebhooks, Store, StoreError, Version,
@@ -145,7 +145,7 @@ impl HandoutField {
         let world = World {
             store: Arc::clone(&self.stores[number]),
             // Nothing is bought here.
-            provider: Arc::new(FixedProvider::new(SubmitOutcome::InDoubt(Evidence::default()))),
+            providers: vec![Arc::new(FixedProvider::new(SubmitOutcome::InDoubt(Evidence::default())))],
             clock: Arc::new(DrillClock { now: Arc::clone(&self.now), off_by: Arc::clone(&off_by) }),
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),
@@ -267,7 +267,7 @@ impl HandoutField {
         let store = &self.stores[0];
         let due = store.claim_due(at, at, 4 * self.drill.crowd).await?;
         let expired = due.orders.iter().map(|stock_answer| async {
-            let woken = Event::Woken { stamp: 1, gate: Gate::Pass };
+            let woken = Event::Woken { stamp: 1, route: SubmitRoute::To(Offer::OF_TERMS) };
             match transition(&stock_answer.order, woken, at, &policy()) {
                 Decision::Advance(advance) => store
                     .commit(stock_answer.version, &Arc::new(advance.next), &advance.counters, at)
@@ -343,7 +343,7 @@ fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
         unreachable!("nothing stands there")
     };
     let steps = [
-        Event::Woken { stamp: 1, gate: Gate::Pass },
+        Event::Woken { stamp: 1, route: SubmitRoute::To(Offer::OF_TERMS) },
         Event::Submitted {
             attempt: 1,
             outcome: SubmitOutcome::Answered(ProviderAnswer {

@@ -2,11 +2,37 @@
 //! a provider, a table), never by a switch in the code that ships. Each must be caught. If one is not, the judge
 //! lacks a promise.
 
+mod gates;
+pub mod polls;
 mod ports;
+mod provider_choice;
+mod queue;
 mod rules;
+pub mod story_rules;
+
+pub use gates::{GATE_PLANTS, GatePlant};
+pub use provider_choice::{ROUTING_PLANTS, RoutingPlant};
 
 use crate::fleet::Parts;
 use std::fmt;
+
+/// A bug of the queue to the provider. Only a story with a long queue shows it.
+#[derive(Clone, Copy)]
+pub struct QueuePlant {
+    pub name: &'static str,
+    pub sow: fn(&mut quittance_engine::Settings),
+}
+
+impl fmt::Debug for QueuePlant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+pub use queue::{
+    A_JOIN_LEAVES_THE_PRIORITY, BULK_FIRST, LATE_TASKS_ARE_PAID, THE_HOPELESS_ARE_ACCEPTED,
+    TURNS_ARE_NOT_COUNTED, URGENT_ALWAYS_FIRST, WEIGHTS_ARE_IGNORED,
+};
 
 /// A bug, and how to plant it.
 #[derive(Clone, Copy)]

@@ -47,7 +47,7 @@ fault_rates! {
     callback_doubled: 200,
     callback_delayed: 300,
     /// The provider calls at once, and the bytes of its call come slowly.
-    callback_slow: 200,
+    callback_slow: 1_000,
     /// The task is solved before the reply to the submit is sent.
     solved_at_once: 200,
 }

@@ -62,13 +62,18 @@ impl<'a> CommitColumns<'a> {
         let mut columns = Self::default();
         for (number, Contest { write, .. }) in (0..).zip(&batch.contests) {
             columns.push(number, write);
-            let Terms { tenant, kind, site, account, .. } = &*write.order.terms;
-            let of = [tenant, kind, site, account].map(String::as_str);
+            let Terms { tenant, kind, site, .. } = &*write.order.terms;
+            let of = [tenant, kind, site, write.order.booked_account()];
             columns.usage.push(Some(number), Day::of(write.at), of, &write.counters);
         }
         for addition in &batch.additions {
             let UsageRow { day, tenant, kind, site, account } = &addition.line;
-            columns.usage.push(None, *day, [tenant, kind, site, account], &addition.counters);
+            columns.usage.push(
+                None,
+                *day,
+                [tenant, kind, site, account].map(String::as_str),
+                &addition.counters,
+            );
         }
         columns
     }
@@ -94,7 +99,7 @@ impl<'a> CommitColumns<'a> {
         let usage = marks.stocked.map(|_| &*write.order.terms);
         self.kind.push(usage.map(|terms| terms.kind.as_bytes()));
         self.site.push(usage.map(|terms| terms.site.as_bytes()));
-        self.provider.push(usage.map(|terms| terms.account.as_bytes()));
+        self.provider.push(usage.map(|_| write.order.booked_account().as_bytes()));
     }
 
     /// The parameters in the order of the statement; `rest` follows the columns.

@@ -1,12 +1,14 @@
-//! Reads the provider's account at most every half minute. Clients ask for their balance all the time, and providers
+//! Reads the account of each provider at most every half minute. Clients ask for their balance all the time, and providers
 //! ban accounts that pass that on.
 
+use quittance_engine::Engine;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::{Account, Provider};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 
 /// The least time between two reads of the account. Some providers allow two requests a minute.
 const READ_INTERVAL: Duration = Duration::from_secs(30);
@@ -54,5 +56,54 @@ impl AccountCache {
         let account = reported.or(known);
         *last = Some(LastRead { at: now, account });
         account
+    }
+}
+
+/// A provider's account, as it was last read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownAccount {
+    pub provider: String,
+    /// The currency of the balance, by ISO 4217.
+    pub currency: String,
+    /// `None` if the account was never read.
+    pub account: Option<Account>,
+}
+
+/// The last known account of each provider, in the order of the configuration. Clones share them.
+#[derive(Clone, Debug)]
+pub struct AccountCaches(Arc<[(KnownAccount, AccountCache)]>);
+
+impl AccountCaches {
+    /// One cache for each provider of this engine.
+    #[must_use]
+    pub fn of(engine: &Engine) -> Self {
+        let caches = engine.provider_rules().filter_map(|rules| {
+            let adapter = engine.adapter(&rules.name)?;
+            let (provider, currency) = (rules.name.clone(), rules.currency.clone());
+            let account = KnownAccount { provider, currency, account: None };
+            Some((account, AccountCache::new(Arc::clone(adapter))))
+        });
+        Self(caches.collect())
+    }
+
+    /// The account of the first provider, at most half a minute old if it answers.
+    pub async fn read_first(&self, now: Timestamp) -> Option<Account> {
+        self.0.first()?.1.read(now).await
+    }
+
+    /// The accounts of all providers, read at the same time, each at most half a minute old if its provider answers.
+    pub async fn read_all(&self, now: Timestamp) -> Vec<KnownAccount> {
+        let mut reads = JoinSet::new();
+        for (place, (_, cache)) in self.0.iter().enumerate() {
+            let cache = cache.clone();
+            reads.spawn(async move { (place, cache.read(now).await) });
+        }
+        let mut all: Vec<KnownAccount> = self.0.iter().map(|(known, _)| known.clone()).collect();
+        while let Some(read) = reads.join_next().await {
+            if let Ok((place, account)) = read {
+                all[place].account = account;
+            }
+        }
+        all
     }
 }

@@ -12,6 +12,6 @@ mod window;
 pub mod words;
 
 pub use alert_engine::{AlertChange, AlertEngine, Named};
-pub use readings::{DeadLetterReading, Health, Node, Pool, Readings};
+pub use readings::{Balance, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings};
 pub use rule::{Rule, Thresholds};
 pub(crate) use window::difference;

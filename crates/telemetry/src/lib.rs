@@ -10,7 +10,7 @@ pub mod money;
 mod monitor;
 pub mod trace;
 
-pub use account::AccountCache;
+pub use account::{AccountCache, AccountCaches, KnownAccount};
 pub use latencies::{Histogram, Latencies, LatencyPercentiles};
 pub use metrics::{ApiCounts, ignored_reason, metrics_text};
 pub use monitor::{

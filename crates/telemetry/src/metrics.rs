@@ -1,6 +1,7 @@
 //! The metrics in the Prometheus text format: today's usage, this node, the provider, and the pools. Labels are names
 //! of pools, providers and described kinds, so no caller can increase their number.
 
+use crate::account::KnownAccount;
 use crate::latencies::{BUCKETS_S, Latencies};
 use crate::money::in_currency;
 use crate::monitor::{Monitor, MonitorSources};
@@ -258,28 +259,43 @@ fn add_alerts(page: &mut Page, alerts: &[AlertNote]) {
 }
 
 fn add_provider(page: &mut Page, engine: &Engine) {
-    let (name, state) = (escaped(engine.provider_name()), engine.provider_state());
     page.head(
         "quittance_provider_state",
         MetricType::Gauge,
-        "State of the provider at this node: 1 for the current state, 0 for the others.",
+        "State of each provider at this node: 1 for the current state, 0 for the others.",
     );
-    for known in ProviderState::NAMES {
-        let holds = u8::from(state.name() == known);
-        _ = writeln!(page.0, "quittance_provider_state{{provider=\"{name}\",state=\"{known}\"}} {holds}");
+    for (name, state) in engine.provider_states() {
+        let name = escaped(name);
+        for known in ProviderState::NAMES {
+            let holds = u8::from(state.name() == known);
+            _ = writeln!(page.0, "quittance_provider_state{{provider=\"{name}\",state=\"{known}\"}} {holds}");
+        }
     }
 }
 
-fn add_account(page: &mut Page, account: Account) {
-    if let Some(balance) = account.balance {
-        let help = "Balance of the provider's account, in millionths.";
-        page.gauge("quittance_balance_micros", help, balance.0);
-    }
-    if let Some(threads) = account.threads {
-        page.gauge("quittance_threads", "Threads that the provider account has.", threads.total);
-        let help = "Threads of the provider account that are in use.";
-        page.gauge("quittance_threads_working", help, threads.working);
-    }
+/// The balance of each account, with its currency. A value that is not known has no sample.
+fn add_accounts(page: &mut Page, accounts: &[KnownAccount]) {
+    let mut gauge = |name: &str, help: &str, value: fn(&Account) -> Option<u64>, has_currency: bool| {
+        let known = accounts.iter().filter_map(|known| Some((known, value(&known.account?)?)));
+        let known: Vec<_> = known.collect();
+        if known.is_empty() {
+            return;
+        }
+        _ = writeln!(page.0, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for (KnownAccount { provider, currency, .. }, value) in known {
+            let currency = match has_currency {
+                true => format!(",currency=\"{}\"", escaped(currency)),
+                false => String::new(),
+            };
+            _ = writeln!(page.0, "{name}{{provider=\"{}\"{currency}}} {value}", escaped(provider));
+        }
+    };
+    let help = "Balance of each provider's account, in millionths of its currency.";
+    gauge("quittance_balance_micros", help, |account| account.balance.map(|balance| balance.0), true);
+    let help = "Threads that each provider account has.";
+    gauge("quittance_threads", help, |account| account.threads.map(|threads| threads.total), false);
+    let help = "Threads of each provider account that are in use.";
+    gauge("quittance_threads_working", help, |account| account.threads.map(|threads| threads.working), false);
 }
 
 /// Counts of the APIs of this node since its start.
@@ -312,7 +328,7 @@ pub async fn metrics_text(monitor: &Monitor, traces: Option<&Traces>, counts: Ap
     add_alerts(&mut page, &monitor.alerts().await);
     add_provider(&mut page, engine);
     // At most half a minute old, however often the metrics are read.
-    add_account(&mut page, monitor.read_account().await.unwrap_or_default());
+    add_accounts(&mut page, &monitor.read_accounts().await);
     if let Some(traces) = traces {
         let help = "Trace spans that the collector accepted.";
         page.counter("quittance_traces_sent_total", help, traces.sent());
@@ -355,6 +371,8 @@ pub const fn ignored_reason(why: WhyIgnored) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quittance_lifecycle::Money;
+    use quittance_ports::Threads;
 
     #[test]
     fn a_label_cannot_break_out_of_its_line() {
@@ -364,5 +382,34 @@ mod tests {
         let expected = r#"quittance_pool_served_total{pool="a\\b\"} 1\nquittance_forged 1"} 1"#;
         assert!(page.0.lines().any(|line| line == expected), "{}", page.0);
         assert!(page.0.lines().all(|line| line.starts_with("# ") || line.starts_with("quittance_pool_")));
+    }
+
+    #[test]
+    fn each_account_has_a_balance_with_its_provider_and_one_that_is_not_known_has_none() {
+        let known = |provider: &str, currency: &str, account| KnownAccount {
+            provider: provider.into(),
+            currency: currency.into(),
+            account,
+        };
+        let balance = |micros| Account { balance: Some(Money(micros)), threads: None };
+        let threads = Account { balance: None, threads: Some(Threads { total: 5, working: 2 }) };
+        let mut page = Page::default();
+        add_accounts(
+            &mut page,
+            &[
+                known("main", "USD", Some(balance(7))),
+                known("spare", "RUB", Some(balance(9))),
+                known("plan", "USD", Some(threads)),
+                known("gone", "USD", None),
+            ],
+        );
+        let samples: Vec<&str> = page.0.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected = [
+            "quittance_balance_micros{provider=\"main\",currency=\"USD\"} 7",
+            "quittance_balance_micros{provider=\"spare\",currency=\"RUB\"} 9",
+            "quittance_threads{provider=\"plan\"} 5",
+            "quittance_threads_working{provider=\"plan\"} 2",
+        ];
+        assert_eq!(samples, expected);
     }
 }

@@ -14,14 +14,14 @@ pub use history::Sample;
 pub use settings::{AlertSettings, AlertWebhook};
 pub use store_reader::{OpenPhases, SnapshotData};
 
-use crate::account::AccountCache;
+use crate::account::{AccountCaches, KnownAccount};
 use crate::latencies::Latencies;
 use alert_keeper::AlertKeeper;
 use bytes::Bytes;
 use history::History;
 use quittance_engine::Engine;
 use quittance_lifecycle::Timestamp;
-use quittance_ports::{Account, AlertNote};
+use quittance_ports::AlertNote;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ pub const STORE_ERROR_PERIOD: Duration = Duration::from_secs(10);
 const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
 /// The period of the latencies in a snapshot.
 const LATENCY_PERIOD: Duration = Duration::from_secs(300);
-/// The time between two reads of the provider's account while the node is watched.
+/// The time between two reads of the providers' accounts while the node is watched.
 const ACCOUNT_INTERVAL_WATCHED: Duration = Duration::from_secs(60);
 /// The time between two reads on an unwatched node that keeps the alerts.
 const ACCOUNT_INTERVAL_KEEPER: Duration = Duration::from_secs(300);
@@ -49,7 +49,7 @@ const ANNOUNCED_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub struct MonitorSources {
     pub engine: Arc<Engine>,
-    pub account: AccountCache,
+    pub accounts: AccountCaches,
     /// Fed by the commits of this node.
     pub latencies: Arc<Latencies>,
     /// The kind of the store, for the snapshot.
@@ -73,8 +73,8 @@ struct Inner {
     /// The newest event of the snapshot stream.
     events: watch::Sender<Bytes>,
     is_publishing: AtomicBool,
-    /// When the account was last requested, and its value.
-    account: Mutex<(Option<Instant>, Option<Account>)>,
+    /// When the accounts of the providers were last requested, and their values.
+    accounts: Mutex<(Option<Instant>, Vec<KnownAccount>)>,
     announced: broadcast::Sender<Announcement>,
 }
 
@@ -114,7 +114,7 @@ impl Monitor {
             state: tokio::sync::Mutex::new(state),
             events: watch::Sender::new(Bytes::new()),
             is_publishing: AtomicBool::new(false),
-            account: Mutex::default(),
+            accounts: Mutex::default(),
             announced: broadcast::Sender::new(ANNOUNCED_MAX),
         };
         Self { inner: Arc::new(inner) }
@@ -143,7 +143,7 @@ impl Monitor {
             self.refresh(&mut state, is_watched).await;
             // A process that ends at once does not ask for the account.
             if !std::mem::take(&mut is_first) {
-                self.request_account(match (is_watched, self.is_keeper(&state)) {
+                self.request_accounts(match (is_watched, self.is_keeper(&state)) {
                     (true, _) => ACCOUNT_INTERVAL_WATCHED,
                     (false, true) => ACCOUNT_INTERVAL_KEEPER,
                     (false, false) => ACCOUNT_INTERVAL,
@@ -168,7 +168,7 @@ impl Monitor {
             return snapshot.clone();
         }
         self.refresh(&mut state, true).await;
-        self.request_account(ACCOUNT_INTERVAL_WATCHED);
+        self.request_accounts(ACCOUNT_INTERVAL_WATCHED);
         let snapshot = Bytes::from((self.inner.render)(&self.snapshot_data(&state)));
         state.snapshot = Some((Instant::now(), snapshot.clone()));
         snapshot
@@ -217,10 +217,16 @@ impl Monitor {
         state.keeper.all(&state.reader.documents)
     }
 
-    /// The provider's account, at most half a minute old.
-    pub(crate) async fn read_account(&self) -> Option<Account> {
-        let MonitorSources { account, engine, .. } = &self.inner.sources;
-        account.read(engine.now()).await
+    /// The accounts of the providers, at most half a minute old.
+    pub(crate) async fn read_accounts(&self) -> Vec<KnownAccount> {
+        let MonitorSources { accounts, engine, .. } = &self.inner.sources;
+        let accounts = accounts.read_all(engine.now()).await;
+        for known in &accounts {
+            if let Some(account) = known.account {
+                engine.note_threads(&known.provider, account.threads);
+            }
+        }
+        accounts
     }
 
     /// Reads what is due from the store, and adds a sample if one is due.
@@ -257,8 +263,8 @@ impl Monitor {
             sample: history.newest(),
             today: reader.today,
             saved: reader.saved,
-            account: self.account().1,
-            provider: (engine.provider_name(), engine.provider_state()),
+            accounts: self.accounts().1.clone(),
+            providers: engine.provider_views_among(&reader.documents),
             pools: engine.pools_among(&reader.documents, &reader.members),
             members: &reader.members,
             alerts: keeper.all(&reader.documents),
@@ -266,23 +272,23 @@ impl Monitor {
         }
     }
 
-    /// Reads the account in a separate task, so that a slow provider delays nothing.
-    fn request_account(&self, interval: Duration) {
+    /// Reads the accounts in a separate task, so that a slow provider delays nothing.
+    fn request_accounts(&self, interval: Duration) {
         {
-            let mut account = self.account();
-            if account.0.is_some_and(|requested| requested.elapsed() < interval) {
+            let mut accounts = self.accounts();
+            if accounts.0.is_some_and(|requested| requested.elapsed() < interval) {
                 return;
             }
-            account.0 = Some(Instant::now());
+            accounts.0 = Some(Instant::now());
         }
         let monitor = self.clone();
         drop(tokio::spawn(async move {
-            let account = monitor.read_account().await;
-            monitor.account().1 = account;
+            let read = monitor.read_accounts().await;
+            monitor.accounts().1 = read;
         }));
     }
 
-    fn account(&self) -> MutexGuard<'_, (Option<Instant>, Option<Account>)> {
-        self.inner.account.lock().unwrap_or_else(PoisonError::into_inner)
+    fn accounts(&self) -> MutexGuard<'_, (Option<Instant>, Vec<KnownAccount>)> {
+        self.inner.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::{Missing, SnapshotSource, TakenSnapshot};
 use quittance_admin::alerts::ShownAlert;
-use quittance_admin::live::{ShownPeer, ShownProvider, ShownRates};
+use quittance_admin::live::{ShownPeer, ShownRates};
 use quittance_admin::pools::PoolInShort;
+use quittance_admin::providers::ShownProvider;
 use quittance_gateway::harmless;
 use quittance_lifecycle::{Money, PriceSum};
 use quittance_ports::moment::roughly;
@@ -169,13 +170,24 @@ pub(super) fn throughput(taken: &TakenSnapshot) -> Vec<TonedLine> {
     ]
 }
 
-fn account(taken: &TakenSnapshot) -> Vec<TonedLine> {
-    let balance = taken.snapshot.balance.balance_micros.map_or("not known".into(), |micros| {
-        format!("{} {}", Money(micros), harmless(&taken.snapshot.currency))
-    });
-    let threads = taken.snapshot.balance.threads.as_ref();
-    let threads = threads.map(|threads| format!("threads {} of {}", threads.working, threads.total));
-    [format!("balance {balance}")].into_iter().chain(threads).map(plain).collect()
+/// The balance and the threads of each provider, with its name if there are several.
+fn accounts(taken: &TakenSnapshot) -> Vec<TonedLine> {
+    let providers = &taken.snapshot.providers;
+    if providers.is_empty() {
+        return vec![plain("balance not known")];
+    }
+    let mut lines = Vec::new();
+    for provider in providers {
+        let name = if providers.len() > 1 { format!("{} ", harmless(&provider.name)) } else { String::new() };
+        let balance = provider.balance_micros.map_or("not known".into(), |micros| {
+            format!("{} {}", Money(micros), harmless(&provider.currency))
+        });
+        lines.push(plain(format!("{name}balance {balance}")));
+        if let Some(threads) = &provider.threads {
+            lines.push(plain(format!("{name}threads {} of {}", threads.working, threads.total)));
+        }
+    }
+    lines
 }
 
 pub(super) fn today(taken: &TakenSnapshot) -> Vec<TonedLine> {
@@ -187,7 +199,7 @@ pub(super) fn today(taken: &TakenSnapshot) -> Vec<TonedLine> {
         saved(taken),
         wasted(taken),
     ];
-    lines.extend(account(taken));
+    lines.extend(accounts(taken));
     lines
 }
 
@@ -195,14 +207,15 @@ pub(super) fn today(taken: &TakenSnapshot) -> Vec<TonedLine> {
 pub(super) fn today_short(taken: &TakenSnapshot) -> Vec<TonedLine> {
     let money = [spent(taken), saved(taken)];
     let counts = ["asked", "solved", "failed"].map(|line| plain(format!("{line} {}", taken.today(line))));
-    money.into_iter().chain(account(taken)).chain(counts).chain([wasted(taken)]).collect()
+    money.into_iter().chain(accounts(taken)).chain(counts).chain([wasted(taken)]).collect()
 }
 
 fn provider(provider: &ShownProvider, now_ms: u64) -> TonedLine {
-    let (tone, state) = match provider.state.as_str() {
-        "ok" => (Tone::Good, "ok".to_owned()),
-        "throttled" => (Tone::Uneasy, "throttled".to_owned()),
-        state => (Tone::Bad, harmless(state)),
+    let (tone, state) = match provider.state.as_deref() {
+        Some("ok") => (Tone::Good, "ok".to_owned()),
+        Some(state @ ("throttled" | "drained")) => (Tone::Uneasy, state.to_owned()),
+        Some(state) => (Tone::Bad, harmless(state)),
+        None => (Tone::Plain, "not known".to_owned()),
     };
     let mut text = format!("{} {state}", harmless(&provider.name));
     if let Some(spacing) = provider.spacing_ms {

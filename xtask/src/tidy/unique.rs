@@ -19,7 +19,6 @@ const SHARED_FILE_NAMES: &[(&str, &str)] = &[
     ("main", "the entry of a program, by cargo's rule"),
     ("batch", "the commits that a store writes together"),
     ("bulk", "one action on many dead letters"),
-    ("check", "`quittance config check`"),
     ("checkup", "what `doctor` asks the database server"),
     ("classic", "the classic protocol"),
     ("clock", "the `Clock`: its contract, and the real one"),

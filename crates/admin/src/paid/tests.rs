@@ -2,14 +2,15 @@
 
 use super::*;
 use quittance_lifecycle::{
-    CallbackResult, Decision, DeliveryOutcome, Draft, Event, Evidence, Fault, Gate, KeySettings, Payload,
-    Placement, Policy, PollOutcome, ProviderAnswer, Reuse, SubmitOutcome, WhenInDoubt, place, transition,
+    CallbackResult, Decision, DeliveryOutcome, Draft, Event, Evidence, Fault, KeySettings, Offer, Payload,
+    Placement, Policy, PollOutcome, ProviderAnswer, Reuse, SubmitOutcome, SubmitRoute, WhenInDoubt, place,
+    transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 const START: Timestamp = Timestamp::from_millis(4_102_444_800_000);
-const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
+const WAKE: Event = Event::Woken { stamp: 1, route: SubmitRoute::To(Offer::OF_TERMS) };
 
 fn policy() -> Policy {
     Policy { callbacks: true, ..Policy::DEFAULT }

@@ -80,7 +80,7 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
 
     // Or it would be refused again.
     fixture.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
-    fixture.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
+    fixture.ask(Ask::new("POST", "/v1/admin/resume").key(ADMIN)).await.order(200);
     let cleared =
         until(&fixture, |alert| alert["rule"] == "provider_paused" && !alert["cleared_at"].is_null()).await;
     assert_eq!(cleared["seen_at"], seen["seen_at"]);

@@ -49,10 +49,11 @@ async fn the_picture_shows_orders_by_phase_the_usage_the_provider_and_who_is_the
     assert_eq!((&picture["node"]["name"], &picture["alerts"]), (&json!("here"), &json!([])));
     let nodes: Vec<_> = picture["nodes"].as_array().unwrap().iter().map(|node| &node["is_here"]).collect();
     assert_eq!(nodes, [&json!(true), &json!(false)]);
-    let snapshot = until(&fixture, |picture| !picture["balance"]["balance_micros"].is_null()).await;
+    let snapshot = until(&fixture, |picture| !picture["providers"][0]["balance_micros"].is_null()).await;
+    let provider = &snapshot["providers"][0];
     assert_eq!(
-        snapshot["balance"],
-        json!({ "balance_micros": 12_500_000, "threads": { "total": 5, "working": 2 } })
+        (&provider["balance_micros"], &provider["currency"], &provider["threads"]),
+        (&json!(12_500_000), &json!("USD"), &json!({ "total": 5, "working": 2 }))
     );
 }
 

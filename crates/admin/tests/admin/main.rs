@@ -22,6 +22,7 @@ mod pools;
 #[path = "../../../gateway/tests/gateway/v1/provider.rs"]
 #[expect(dead_code, reason = "the gateway's own tests use more of it")]
 mod provider;
+mod providers;
 #[path = "../../../gateway/tests/gateway/webhooks/receiver.rs"]
 #[expect(dead_code, reason = "the gateway's own tests use more of it")]
 mod receiver;

@@ -20,7 +20,12 @@ fn asks() -> Vec<Ask> {
         Ask::new("DELETE", "/v1/admin/dead/bulk/1"),
         Ask::new("POST", format!("/v1/admin/dead/{UNKNOWN_KEY}/replay")),
         Ask::new("POST", format!("/v1/admin/dead/{UNKNOWN_KEY}/drop")),
-        Ask::new("POST", "/v1/admin/release"),
+        Ask::new("POST", "/v1/admin/resume"),
+        Ask::get("/v1/admin/providers"),
+        Ask::get("/v1/admin/providers/main"),
+        Ask::new("POST", "/v1/admin/providers/main/pause"),
+        Ask::new("POST", "/v1/admin/providers/main/resume"),
+        Ask::new("POST", "/v1/admin/providers/main/drain"),
         Ask::get("/v1/admin/state"),
         Ask::get("/v1/admin/now"),
         Ask::get("/v1/admin/live"),
@@ -79,7 +84,7 @@ async fn dead_letters_of_all_tenants_are_listed_replayed_and_dropped() {
 }
 
 #[tokio::test]
-async fn an_account_without_money_holds_everything_until_it_is_released() {
+async fn an_account_without_money_holds_everything_until_it_is_resumed() {
     let fixture = Fixture::new().await;
     let path = path_of(&fixture.place("broke-1").await.order(202));
     let state = || fixture.ask(Ask::get("/v1/admin/state").key(ADMIN));
@@ -91,8 +96,8 @@ async fn an_account_without_money_holds_everything_until_it_is_released() {
     assert_eq!((&shown["forged"], &shown["panics"], &shown["unreadable"]), (&json!(0), &json!(0), &json!(0)));
     assert!(shown["ignored"]["wrong_phase"].is_u64());
     fixture.until(&path, "queued").await;
-    let released = fixture.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
-    assert_eq!(released, json!({ "released": 1 }));
+    let resumed = fixture.ask(Ask::new("POST", "/v1/admin/resume").key(ADMIN)).await.order(200);
+    assert_eq!(resumed, json!({ "continued": 1 }));
 }
 
 #[tokio::test]

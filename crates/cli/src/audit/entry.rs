@@ -51,42 +51,34 @@ pub(super) fn line(attempt: &PaidAttempt, currency: &str) -> String {
     )
 }
 
-pub(super) const COLUMNS: [&str; 15] = [
-    "sent_at",
-    "key",
-    "tenant",
-    "kind",
-    "site",
-    "provider",
-    "attempt",
-    "task",
-    "state",
-    "cost",
-    "cost_micros",
-    "currency",
-    "why",
-    "who",
-    "possible_double",
-];
+/// The columns of the table, and their values for this attempt.
+fn columns(attempt: &PaidAttempt) -> [(&'static str, String); 15] {
+    let attempt = attempt.clone();
+    [
+        ("sent_at", attempt.sent_at),
+        ("key", attempt.key),
+        ("tenant", attempt.tenant),
+        ("kind", attempt.kind),
+        ("site", attempt.site),
+        ("provider", attempt.provider),
+        ("attempt", attempt.attempt.to_string()),
+        ("task", attempt.task.unwrap_or_default()),
+        ("state", attempt.state),
+        ("cost", attempt.cost.unwrap_or_default()),
+        ("cost_micros", attempt.cost_micros.map(|micros| micros.to_string()).unwrap_or_default()),
+        ("currency", attempt.currency),
+        ("why", attempt.why),
+        ("who", attempt.who),
+        ("possible_double", attempt.possible_double.to_string()),
+    ]
+}
+
+pub(super) fn heading() -> String {
+    csv::row(columns(&PaidAttempt::default()).map(|(name, _)| name))
+}
 
 pub(super) fn row(attempt: &PaidAttempt) -> String {
-    csv::row([
-        attempt.sent_at.as_str(),
-        &attempt.key,
-        &attempt.tenant,
-        &attempt.kind,
-        &attempt.site,
-        &attempt.provider,
-        &attempt.attempt.to_string(),
-        attempt.task.as_deref().unwrap_or_default(),
-        &attempt.state,
-        attempt.cost.as_deref().unwrap_or_default(),
-        &attempt.cost_micros.map(|micros| micros.to_string()).unwrap_or_default(),
-        &attempt.currency,
-        &attempt.why,
-        &attempt.who,
-        if attempt.possible_double { "true" } else { "false" },
-    ])
+    csv::row(columns(attempt).map(|(_, value)| value))
 }
 
 #[cfg(test)]
@@ -119,7 +111,7 @@ pub(super) mod tests {
             rest,
             "3f3f3f3f anna turnstile shop.example.com, attempt 1, task 7: the first of the order; answer to anna\n"
         );
-        assert_eq!(csv::read(&row(&evil)).unwrap().len(), COLUMNS.len());
+        assert_eq!(csv::read(&row(&evil)).unwrap().len(), csv::read(&heading()).unwrap().len());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use quittance::lifecycle::{Money, PriceSum};
 use quittance_admin::audit::PaidAttempt;
 use quittance_admin::usage_sums::Sums;
 use serde_json::{Value, json};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -101,51 +102,36 @@ impl Summary {
 
     pub(super) fn text(&self, from: Day, to: Day) -> String {
         let mut text = format!("\n{}, in UTC; money in {}\n", words(from, to), harmless(&self.currency));
-        let states: Vec<String> = self
-            .by_state
-            .iter()
-            .map(|(state, count)| format!("{count} {}", state.replace('_', " ")))
-            .collect();
+        let states =
+            self.by_state.iter().map(|(state, count)| format!("{count} {}", state.replace('_', " ")));
+        let states: Vec<String> = states.collect();
         let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
         let (paid, cost) = (self.paid, in_all(self.cost_so_far()));
-        _ = writeln!(text, "on record  {paid} attempts paid for, {cost} ({states})");
+        line(&mut text, "on record", &format!("{paid} attempts paid for, {cost} ({states})"));
         if self.doubles > 0 {
-            _ = writeln!(
-                text,
-                "           {} made while an earlier one may have been paid for",
-                self.doubles
-            );
+            let doubles = self.doubles;
+            line(&mut text, "", &format!("{doubles} made while an earlier one may have been paid for"));
         }
         if self.unreadable > 0 {
             let count = self.unreadable;
-            _ = writeln!(text, "           {count} records cannot be read: see `quittance dead list`");
+            line(&mut text, "", &format!("{count} records cannot be read: see `quittance dead list`"));
         }
-        text += &self.usage();
+        self.compare_with_usage(&mut text);
         if let Some(balance) = &self.balance {
-            _ = writeln!(
-                text,
-                "balance    {} {}, as the provider says",
-                harmless(balance),
-                harmless(&self.currency)
-            );
+            line(&mut text, "balance", &format!("{balance} {}, as the provider says", self.currency));
         }
         if let Some(compared) = &self.compared {
-            text += &ledger(compared);
+            show_ledger(&mut text, compared);
         }
         text
     }
 
-    fn usage(&self) -> String {
+    fn compare_with_usage(&self, text: &mut String) {
         let (paid, booked) = (self.booked("paid"), self.booked_cost());
-        let mut text = format!("the usage  {paid} paid for, {}", in_all(booked));
-        _ = match (self.paid.cmp(&paid), self.cost_so_far() == booked) {
-            (std::cmp::Ordering::Equal, true) => writeln!(text, ": the same"),
-            (std::cmp::Ordering::Greater, _) => {
-                writeln!(
-                    text,
-                    "; the other {} were counted on another day, or in another store",
-                    self.paid - paid
-                )
+        let difference = match (self.paid.cmp(&paid), self.cost_so_far() == booked) {
+            (Ordering::Equal, true) => ": the same".to_owned(),
+            (Ordering::Greater, _) => {
+                format!("; the other {} were counted on another day, or in another store", self.paid - paid)
             }
             _ => {
                 let money = match booked.map(|booked| booked.since(&self.cost)) {
@@ -153,74 +139,67 @@ impl Summary {
                     _ => "price not known".to_owned(),
                 };
                 let count = paid - self.paid.min(paid);
-                writeln!(
-                    text,
+                format!(
                     "; {count} of them, {money}, by orders that are no longer on record, on another day, or by the oldest of very many attempts of one order"
                 )
             }
         };
+        line(text, "the usage", &format!("{paid} paid for, {}{difference}", in_all(booked)));
         let unpriced = self.booked("unpriced");
         if unpriced > 0 {
-            _ = writeln!(
-                text,
-                "           the price of {unpriced} that were or may have been charged is not known: set `prices`, or compare with --ledger"
+            let what = format!(
+                "the price of {unpriced} that were or may have been charged is not known: set `prices`, or compare with --ledger"
             );
+            line(text, "", &what);
         }
-        text
     }
 }
 
-fn ledger(compared: &Compared) -> String {
+/// Writes a line of the summary: what it is about, and the words.
+fn line(text: &mut String, about: &str, words: &str) {
+    _ = writeln!(text, "{about:<10} {}", harmless(words));
+}
+
+fn show_ledger(text: &mut String, compared: &Compared) {
     let Compared { matched, matched_micros, .. } = compared;
-    let mut text = format!("the ledger {matched} tasks, {}, are ours", amount(*matched_micros));
+    let mut ours = format!("{matched} tasks, {}, are ours", amount(*matched_micros));
     if compared.unanswered > 0 {
         let (count, money) = (compared.unanswered, amount(compared.unanswered_micros));
-        _ = write!(text, "; {count} of them, {money}, never brought an answer");
+        ours += &format!("; {count} of them, {money}, never brought an answer");
     }
     if compared.given_back > 0 {
         let (count, money) = (compared.given_back, amount(compared.given_back_micros));
-        _ = write!(text, "; for {count} of them {money} was given back");
+        ours += &format!("; for {count} of them {money} was given back");
     }
-    text.push('\n');
+    line(text, "the ledger", &ours);
     for (count, micros, what) in [
-        (
-            compared.by_doubt,
-            compared.by_doubt_micros,
-            "only in the ledger; our attempts in doubt may explain them",
-        ),
-        (
-            compared.forgotten,
-            compared.forgotten_micros,
-            "only in the ledger; as many are no longer on record here",
-        ),
-        (compared.theirs_only, compared.theirs_only_micros, "only in the ledger, and nothing explains them"),
+        (compared.by_doubt, compared.by_doubt_micros, "our attempts in doubt may explain them"),
+        (compared.forgotten, compared.forgotten_micros, "as many are no longer on record here"),
     ] {
         if count > 0 {
-            _ = writeln!(text, "           {count}, {}, {what}", amount(micros));
+            line(text, "", &format!("{count}, {}, only in the ledger; {what}", amount(micros)));
         }
     }
-    for (count, what) in
-        [(compared.ours_only, "only we have"), (compared.priced_otherwise, "cost otherwise there")]
-    {
+    if compared.theirs_only > 0 {
+        let (count, money) = (compared.theirs_only, amount(compared.theirs_only_micros));
+        line(text, "", &format!("{count}, {money}, only in the ledger, and nothing explains them"));
+    }
+    for (count, what) in [
+        (compared.ours_only, "only we have"),
+        (compared.priced_otherwise, "cost otherwise there"),
+        (compared.passed_over, "more attempts in doubt were not compared: compare fewer days at once"),
+    ] {
         if count > 0 {
-            _ = writeln!(text, "           {count} {what}");
+            line(text, "", &format!("{count} {what}"));
         }
     }
-    if compared.passed_over > 0 {
-        let count = compared.passed_over;
-        _ = writeln!(
-            text,
-            "           {count} more attempts in doubt were not compared: compare fewer days at once"
-        );
+    for detail in &compared.details {
+        _ = writeln!(text, "  {}", harmless(detail));
     }
-    for line in &compared.details {
-        _ = writeln!(text, "  {}", harmless(line));
-    }
-    _ = match compared.is_explained() {
-        true => writeln!(text, "Every cent is explained."),
-        false => writeln!(text, "Not everything is explained."),
-    };
-    text
+    text.push_str(match compared.is_explained() {
+        true => "Every cent is explained.\n",
+        false => "Not everything is explained.\n",
+    });
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Waits for the outcomes of replayed orders, and adds them up. The wait ends if the provider does not accept the
 //! account, because only an operator can fix that.
 
-use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use quittance_admin::live::Snapshot;
 use quittance_admin::replay_outcome::ReplayOutcome;
+use quittance_daemon::ApiClient;
 use std::time::Duration;
 
 /// How often the open orders are read in this process.
@@ -60,9 +60,10 @@ pub(super) async fn is_accepted(client: &ApiClient) -> Result<(), CliError> {
         }
         ApiClient::Daemon(_) => {
             let now: Snapshot = client.get("/v1/admin/now").await?;
-            let paused = now.providers.into_iter().find(|provider| provider.state == "paused");
-            let code = paused.map(|provider| provider.fault.map(|fault| fault.code).unwrap_or_default());
-            (code, "then the daemon continues")
+            // While one of several providers has an account that works, orders go there.
+            let mut codes = now.providers.into_iter().map(|provider| provider.fault.map(|fault| fault.code));
+            let first = codes.next().flatten().filter(|_| codes.all(|code| code.is_some()));
+            (first, "then the daemon continues")
         }
     };
     let Some(code) = code.map(|code| harmless(&code)) else { return Ok(()) };

@@ -3,7 +3,6 @@
 
 use super::await_replays::{self, is_accepted, settle};
 use super::cost::Cost;
-use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless};
 use hyper::Method;
@@ -11,6 +10,7 @@ use quittance::document::BulkAction;
 use quittance_admin::bulk::{Bulk, BulkList, DryRun, NewBulk};
 use quittance_admin::dead_letter::ShownFilter;
 use quittance_admin::replay_outcome::ReplayOutcome;
+use quittance_daemon::ApiClient;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -60,18 +60,7 @@ impl Many {
     fn request(&self) -> NewBulk {
         let ShownFilter { cause, kind, site, tenant, before, since } = self.filter.clone();
         let action = self.verb().to_owned();
-        NewBulk {
-            action,
-            cause,
-            kind,
-            site,
-            tenant,
-            before,
-            since,
-            per_second: None,
-            dry_run: None,
-            after: None,
-        }
+        NewBulk { action, cause, kind, site, tenant, before, since, ..NewBulk::default() }
     }
 
     /// Whether to begin. A dry run only prints the cost. Without --yes, the user is asked.

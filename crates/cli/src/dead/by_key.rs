@@ -3,7 +3,6 @@
 use super::await_replays::is_accepted;
 use super::filter::short;
 use super::render::{is_unreadable, key_of, why_of};
-use crate::api_client::{ApiClient, ApiError};
 use crate::exit::{CliError, Exit};
 use crate::output::harmless;
 use crate::{exit_reason, output, solve};
@@ -14,6 +13,7 @@ use quittance::{Key, Quittance, Solved};
 use quittance_admin::dead::{DeadLetters, DroppedDeadLetter};
 use quittance_admin::dead_letter::{AnyDeadLetter, Found};
 use quittance_admin::timeline::{NewNote, OrderTimeline};
+use quittance_daemon::{ApiClient, ApiError};
 use quittance_gateway::OrderId;
 use quittance_gateway::v1::Status;
 use serde_json::{Value, json};

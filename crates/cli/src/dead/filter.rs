@@ -27,10 +27,10 @@ pub(super) struct FilterArgs {
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
     /// Only dead for longer than this, such as 2h
-    #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::typed::span)]
     older_than: Option<Duration>,
     /// Only dead for less than this
-    #[arg(long, value_name = "DURATION", value_parser = crate::node::span)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::typed::span)]
     newer_than: Option<Duration>,
 }
 

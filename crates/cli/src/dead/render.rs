@@ -2,7 +2,6 @@
 
 use super::by_key::find;
 use super::filter::short;
-use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit};
 use crate::output::{self, cut, harmless, roughly};
 use crate::pool::price_sum;
@@ -13,6 +12,7 @@ use quittance_admin::dead::DeadLetters;
 use quittance_admin::dead_letter::{AnyDeadLetter, UnreadDeadLetter};
 use quittance_admin::timeline::OrderTimeline;
 use quittance_config::decimal;
+use quittance_daemon::ApiClient;
 use quittance_ports::Clock;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -242,9 +242,9 @@ mod tests {
     fn letter(tenant: &str) -> AnyDeadLetter {
         let letter = json!({
             "id": "1", "key": "9d".repeat(32), "kind": "turnstile", "phase": "dead", "status": "dead", "attempts": 1,
-            "created_at": "", "deadline_at": "", "reuse": "shared", "tenant": tenant, "site": "", "provider": "main", "cause": "deadline",
-            "why": "too late", "dead_at": "", "dead_ms": 0, "spent_micros": 0, "unpriced": 0, "currency": "USD",
-            "possible_doubles": 0, "note": null,
+            "created_at": "", "deadline_at": "", "reuse": "shared", "priority": "normal", "tenant": tenant, "site": "",
+            "provider": "main", "cause": "deadline", "why": "too late", "dead_at": "", "dead_ms": 0,
+            "spent_micros": 0, "unpriced": 0, "currency": "USD", "possible_doubles": 0, "note": null,
         });
         serde_json::from_value(letter).unwrap()
     }

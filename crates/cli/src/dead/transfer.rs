@@ -1,11 +1,11 @@
 //! Export and import of dead letters. Both work line by line, so that a file can have a million of them.
 
-use crate::api_client::{ApiClient, ApiError};
 use crate::exit::{CliError, Exit};
 use crate::output::{self, harmless, not_written};
 use http_body_util::BodyExt;
 use hyper::Method;
 use quittance_admin::dead::Imported;
+use quittance_daemon::{ApiClient, ApiError};
 use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -98,37 +98,28 @@ pub(super) async fn export(client: &ApiClient, query: &str, out: Option<PathBuf>
     Ok(Exit::Done)
 }
 
-/// The result of an import.
-#[derive(Default)]
-struct Taken {
-    imported: usize,
-    there_already: usize,
-    refused: usize,
-}
-
-impl Taken {
-    async fn send(&mut self, client: &ApiClient, lines: Vec<u8>, first: usize) -> Result<(), CliError> {
-        let sent =
-            client.upload(Method::POST, "/v1/admin/dead/import", lines.into(), "application/x-ndjson").await;
-        let result: Imported = match sent {
-            // Only a line that is larger than a portion can be too large, and such a line is sent alone.
-            Err(ApiError::Problem(problem)) if problem.code == "too_large" => {
-                self.refused += 1;
-                let why = "the file is larger than the daemon accepts: raise `listener.body_bytes_max`, or stop the daemon \
-                           and run the import again";
-                output::tell(&format!("line {first}: {why}\n"));
-                return Ok(());
-            }
-            result => result?,
-        };
-        self.imported += result.imported;
-        self.there_already += result.there_already;
-        self.refused += result.refused_count;
-        for line in result.refused {
-            output::tell(&format!("line {}: {}\n", first + line.line - 1, harmless(&line.why)));
+/// Sends lines of an export, of which the first has this number, and adds the result to `sum`.
+async fn send(client: &ApiClient, lines: Vec<u8>, first: usize, sum: &mut Imported) -> Result<(), CliError> {
+    let sent =
+        client.upload(Method::POST, "/v1/admin/dead/import", lines.into(), "application/x-ndjson").await;
+    let result: Imported = match sent {
+        // Only a line that is larger than a portion can be too large, and such a line is sent alone.
+        Err(ApiError::Problem(problem)) if problem.code == "too_large" => {
+            sum.refused_count += 1;
+            let why = "the file is larger than the daemon accepts: raise `listener.body_bytes_max`, or stop the daemon \
+                       and run the import again";
+            output::tell(&format!("line {first}: {why}\n"));
+            return Ok(());
         }
-        Ok(())
+        result => result?,
+    };
+    sum.imported += result.imported;
+    sum.there_already += result.there_already;
+    sum.refused_count += result.refused_count;
+    for line in result.refused {
+        output::tell(&format!("line {}: {}\n", first + line.line - 1, harmless(&line.why)));
     }
+    Ok(())
 }
 
 /// An export whose first bytes were read, so that an unreadable file is found before a store is created for it.
@@ -157,7 +148,7 @@ impl ExportedFile {
 pub(super) async fn import(client: &ApiClient, file: ExportedFile, as_json: bool) -> Result<Exit, CliError> {
     let ExportedFile { path, mut lines } = file;
     let not_read = |error| ExportedFile::not_read(&path, &error);
-    let mut taken = Taken::default();
+    let mut sum = Imported::default();
     let (mut portion, mut first, mut next) = (Vec::new(), 1, 1);
     loop {
         let mut line = Vec::new();
@@ -165,7 +156,7 @@ pub(super) async fn import(client: &ApiClient, file: ExportedFile, as_json: bool
             io::Read::take(&mut lines, LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(not_read)?;
         let is_last = read == 0;
         if !portion.is_empty() && (is_last || portion.len() + line.len() > PORTION_BYTES) {
-            taken.send(client, std::mem::take(&mut portion), first).await?;
+            send(client, std::mem::take(&mut portion), first, &mut sum).await?;
             first = next;
         }
         if is_last {
@@ -174,7 +165,7 @@ pub(super) async fn import(client: &ApiClient, file: ExportedFile, as_json: bool
         portion.append(&mut line);
         next += 1;
     }
-    let Taken { imported, there_already, refused } = taken;
+    let Imported { imported, there_already, refused_count: refused, .. } = sum;
     let object = json!({ "imported": imported, "there_already": there_already, "refused": refused });
     output::show(as_json, &object, || {
         format!("{imported} dead letters imported, {there_already} were here already, {refused} refused\n")

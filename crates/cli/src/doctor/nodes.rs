@@ -1,7 +1,7 @@
 //! Checks whether the nodes of a store can keep the promises together: their clocks, silent nodes, versions and
 //! names.
 
-use super::{Finding, State};
+use super::{Findings, State};
 use crate::nodes::{complaints, skew_words};
 use crate::output::roughly;
 use quittance::lifecycle::Timestamp;
@@ -10,21 +10,28 @@ use quittance_ports::membership::SKEW_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+const NODES: &str = "nodes";
+const CLOCK: &str = "clock";
+
 /// Findings about the nodes. The store's time is `now`. The request was sent at `before` and answered at `after`, by
 /// our clock.
-pub(super) fn judge(shown: &ShownNodes, now: Timestamp, before: Timestamp, after: Timestamp) -> Vec<Finding> {
+pub(super) fn judge(
+    findings: &mut Findings,
+    shown: &ShownNodes,
+    now: Timestamp,
+    before: Timestamp,
+    after: Timestamp,
+) {
     let trip = after.since(before);
     // The store read its clock during the request; half-way is the best estimate.
-    let own = apart((before + trip / 2).as_millis(), now.as_millis());
-    let mut findings = vec![own_clock(own, trip)];
+    own_clock(findings, apart((before + trip / 2).as_millis(), now.as_millis()), trip);
     // The last report of a silent node is old.
     let there: Vec<&ShownNode> = shown.nodes.iter().filter(|node| !node.silent).collect();
-    findings.extend(there.iter().filter_map(|node| clock_of(node)));
-    findings.extend(who_is_there(&shown.nodes));
-    findings.extend(versions(&there));
-    findings.extend(same_names(&there));
-    findings.extend(there.iter().filter_map(|node| health(node)));
-    findings
+    there.iter().for_each(|node| clock_of(findings, node));
+    who_is_there(findings, &shown.nodes);
+    versions(findings, &there);
+    same_names(findings, &there);
+    there.iter().for_each(|node| health(findings, node));
 }
 
 fn apart(one: u64, other: u64) -> i64 {
@@ -61,104 +68,93 @@ fn consequence(state: State) -> String {
     }
 }
 
-fn own_clock(skew_ms: i64, trip: Duration) -> Finding {
+fn own_clock(findings: &mut Findings, skew_ms: i64, trip: Duration) {
     let state = skew_state(skew_ms);
-    let what = format!(
-        "this machine's clock is {} (give or take {} ms){}",
-        beside_the_store(skew_ms),
-        (trip / 2).as_millis(),
-        consequence(state)
-    );
-    Finding::new("clock", state, what)
+    let (beside, half_ms) = (beside_the_store(skew_ms), (trip / 2).as_millis());
+    let what = format!("this machine's clock is {beside} (give or take {half_ms} ms){}", consequence(state));
+    findings.add(CLOCK, state, what);
 }
 
-/// The finding about a node's clock, if the clock is wrong. There may be many nodes, so correct clocks are left out.
-fn clock_of(node: &ShownNode) -> Option<Finding> {
-    let skew_ms = node.skew_ms?;
+/// A finding about a node's clock, if the clock is wrong. There may be many nodes, so correct clocks are left out.
+fn clock_of(findings: &mut Findings, node: &ShownNode) {
+    let Some(skew_ms) = node.skew_ms else { return };
     let state = skew_state(skew_ms);
-    (state != State::Good).then(|| {
+    if state != State::Good {
         let words = beside_the_store(skew_ms);
-        let what = format!("the clock of node {} is {words}{}", node.name, consequence(state));
-        Finding::new("clock", state, what)
-    })
+        findings.add(
+            CLOCK,
+            state,
+            format!("the clock of node {} is {words}{}", node.name, consequence(state)),
+        );
+    }
 }
 
-fn who_is_there(nodes: &[ShownNode]) -> Vec<Finding> {
-    let of = |state, what: String| Finding::new("nodes", state, what);
+fn who_is_there(findings: &mut Findings, nodes: &[ShownNode]) {
     let (silent, there): (Vec<&ShownNode>, Vec<&ShownNode>) = nodes.iter().partition(|node| node.silent);
-    let first = match (there.len(), silent.len()) {
-        (0, 0) => {
-            let what = "no node works on this store now: orders wait until one does (`quittance serve`)";
-            of(State::Note, what.into())
-        }
-        (0, _) => {
-            let what = "no node has sent a heartbeat lately: all have died, hang, or cannot write to the store; orders wait until \
-                        one can work";
-            of(State::Note, what.into())
-        }
-        (count, _) => of(State::Good, format!("nodes at work: {count}; see `quittance nodes`")),
-    };
+    match (there.len(), silent.len()) {
+        (0, 0) => findings
+            .note(NODES, "no node works on this store now: orders wait until one does (`quittance serve`)"),
+        (0, _) => findings.note(
+            NODES,
+            "no node has sent a heartbeat lately: all have died, hang, or cannot write to the store; orders wait until \
+             one can work",
+        ),
+        (count, _) => findings.good(NODES, format!("nodes at work: {count}; see `quittance nodes`")),
+    }
     let fate = match there.is_empty() {
         true => "it has died, hangs, or cannot write to the store, and no other node takes over its orders",
         false => "it has died or hangs, and the others take over its orders",
     };
-    let mut findings = vec![first];
-    findings.extend(silent.into_iter().map(|node| {
+    for node in silent {
         let (name, span) = (&node.name, roughly(Duration::from_secs(node.seen_s_ago)));
         let what = format!("{name} has been silent for {span}: {fate}; if it should run, start it again");
-        of(State::Note, what)
-    }));
-    findings
+        findings.note(NODES, what);
+    }
 }
 
 /// Whether the running nodes have the same version.
-fn versions(there: &[&ShownNode]) -> Vec<Finding> {
+fn versions(findings: &mut Findings, there: &[&ShownNode]) {
     let versions: BTreeSet<&str> = there.iter().map(|node| node.version.as_str()).collect();
     let formats: BTreeSet<u64> = there.iter().map(|node| node.format).collect();
-    let mut findings = Vec::new();
     if versions.len() > 1 {
-        let all: Vec<&str> = versions.into_iter().collect();
-        let what = format!(
-            "nodes of different versions: {}; is a rolling restart under way? If not, finish it",
-            all.join(", ")
-        );
-        findings.push(Finding::new("nodes", State::Note, what));
+        let all = versions.into_iter().collect::<Vec<_>>().join(", ");
+        let what =
+            format!("nodes of different versions: {all}; is a rolling restart under way? If not, finish it");
+        findings.note(NODES, what);
     }
     if formats.len() > 1 {
         let what = "nodes that write records in different formats: older ones read what newer ones write only as far as \
                     the formats are compatible; finish the rolling restart";
-        findings.push(Finding::new("nodes", State::Note, what));
+        findings.note(NODES, what);
     }
-    findings
 }
 
 /// Whether two running nodes have the same name.
-fn same_names(there: &[&ShownNode]) -> Vec<Finding> {
+fn same_names(findings: &mut Findings, there: &[&ShownNode]) {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for node in there {
         *names.entry(node.name.as_str()).or_default() += 1;
     }
-    let findings = names.into_iter().filter(|(_, count)| *count > 1).map(|(name, count)| {
+    for (name, count) in names.into_iter().filter(|(_, count)| *count > 1) {
         let what = format!(
-            "{count} nodes at work are called {name}: give each a `node.name` of its own, so that logs and lists can \
-             name it"
+            "{count} nodes at work are called {name}: give each a `node.name` of its own, so that logs and lists can name it"
         );
-        Finding::new("nodes", State::Note, what)
-    });
-    findings.collect()
+        findings.note(NODES, what);
+    }
 }
 
-fn health(node: &ShownNode) -> Option<Finding> {
+fn health(findings: &mut Findings, node: &ShownNode) {
     let complaints = complaints(node);
-    (!complaints.is_empty()).then(|| {
+    if !complaints.is_empty() {
         let what = format!("node {} reports: {}; see its log", node.name, complaints.join(", "));
-        Finding::new("nodes", State::Note, what)
-    })
+        findings.note(NODES, what);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Finding;
     use quittance_ports::membership::{Member, Members, NodeStats, NodeStatus};
 
     const OUR_MS: u64 = 1_794_837_600_000;
@@ -185,7 +181,9 @@ mod tests {
         let seen = |ago: u64| Timestamp::from_millis(now.as_millis() - ago);
         let nodes =
             nodes.into_iter().map(|(node_status, ago)| Member { node_status, seen: seen(ago) }).collect();
-        judge(&ShownNodes::of(&Members { now, nodes }), now, ours, ours)
+        let mut findings = Findings::default();
+        judge(&mut findings, &ShownNodes::of(&Members { now, nodes }), now, ours, ours);
+        findings.0
     }
 
     #[track_caller]

@@ -10,6 +10,7 @@ use std::io::{BufRead, Write};
 
 /// How often the user is asked again after an invalid answer.
 const TRIES_MAX: usize = 5;
+const NO_CHOICE: &str = "it is not one of the choices";
 
 pub(super) struct Questions<I, O> {
     input: I,
@@ -24,70 +25,46 @@ impl<I: BufRead, O: Write> Questions<I, O> {
     }
 
     pub(super) fn ask(mut self, args: InitArgs) -> Result<Answers, CliError> {
-        let service = match args.dialect.as_deref().and_then(service) {
-            Some(service) => service,
-            None => self.until(
-                "Which service do you buy from? captchaai, 2captcha, anticaptcha, capsolver or capmonster",
-                "captchaai",
-                |typed| service(typed).ok_or_else(|| "it is not one of the choices".to_owned()),
-            )?,
-        };
+        let service = self.unless_given(
+            args.dialect.as_deref().and_then(service),
+            "Which service do you buy from? captchaai, 2captcha, anticaptcha, capsolver or capmonster",
+            "captchaai",
+            |typed| service(typed).ok_or_else(|| NO_CHOICE.to_owned()),
+        )?;
         let (usual_url, usual_key_env) = usual(service);
-        let url = match args.url {
-            Some(url) => url,
-            None => self.until("Its address", usual_url, |typed| checked("provider.*.url", typed))?,
-        };
-        let key_env = match args.key_env {
-            Some(key_env) => key_env,
-            None => self.until("Which environment variable holds its key?", usual_key_env, |typed| {
-                checked("provider.*.key_env", typed)
-            })?,
-        };
-        let allow = match args.allow {
-            listed if !listed.is_empty() => listed,
-            _ => self.until(
-                "Which page hosts may you automate? For example shop.example.org, *.example.org",
-                "",
-                hosts,
-            )?,
-        };
-        let reuse = match args.reuse {
-            Some(reuse) => reuse,
-            None => {
-                self.say(
-                    "Two equal orders without an idempotency key: are they one job that was repeated (shared), or two jobs \
-                     that need an answer each (exclusive)? by_kind: two where a site takes an answer once, one where it can \
-                     be used again.\n",
-                )?;
-                self.until("shared, exclusive or by_kind", "by_kind", |typed| {
-                    ReuseChoice::from_str(typed, true).map_err(|_| "it is not one of the choices".to_owned())
-                })?
-            }
-        };
-        let public_url =
-            match args.public_url {
-                Some(url) => Some(url),
-                None => {
-                    self.say(&format!("{WITHOUT_PUBLIC_URL}\n"))?;
-                    self.until("Where can the provider call this node? Empty: nowhere", "", |typed| {
-                        match typed {
-                            "" => Ok(None),
-                            url => checked("public_url", url).map(Some),
-                        }
-                    })?
-                }
-            };
-        let client = match args.client {
-            Some(client) => Some(client),
-            None => {
-                let names: Vec<&str> = ClientLines::all().map(|client| client.name).collect();
-                self.say(&format!("Clients whose lines to change are known: {}.\n", names.join(", ")))?;
-                self.until("Which client do you use? Empty: another one, or none", "", |name| match name {
-                    "" => Ok(None),
-                    name => ClientLines::parse(name).map(Some),
-                })?
-            }
-        };
+        let url =
+            self.unless_given(args.url, "Its address", usual_url, |typed| checked("provider.*.url", typed))?;
+        let question = "Which environment variable holds its key?";
+        let key_env = self.unless_given(args.key_env, question, usual_key_env, |typed| {
+            checked("provider.*.key_env", typed)
+        })?;
+        let listed = (!args.allow.is_empty()).then_some(args.allow);
+        let question = "Which page hosts may you automate? For example shop.example.org, *.example.org";
+        let allow = self.unless_given(listed, question, "", hosts)?;
+        if args.reuse.is_none() {
+            self.say(
+                "Two equal orders without an idempotency key: are they one job that was repeated (shared), or two jobs \
+                 that need an answer each (exclusive)? by_kind: two where a site takes an answer once, one where it can \
+                 be used again.\n",
+            )?;
+        }
+        let reuse = self.unless_given(args.reuse, "shared, exclusive or by_kind", "by_kind", |typed| {
+            ReuseChoice::from_str(typed, true).map_err(|_| NO_CHOICE.to_owned())
+        })?;
+        if args.public_url.is_none() {
+            self.say(&format!("{WITHOUT_PUBLIC_URL}\n"))?;
+        }
+        let question = "Where can the provider call this node? Empty: nowhere";
+        let public_url = self.unless_given(args.public_url.map(Some), question, "", |typed| {
+            or_none(typed, |url| checked("public_url", url))
+        })?;
+        if args.client.is_none() {
+            let names: Vec<&str> = ClientLines::all().map(|client| client.name).collect();
+            self.say(&format!("Clients whose lines to change are known: {}.\n", names.join(", ")))?;
+        }
+        let question = "Which client do you use? Empty: another one, or none";
+        let client = self
+            .unless_given(args.client.map(Some), question, "", |typed| or_none(typed, ClientLines::parse))?;
         Ok(Answers { service, url, key_env, allow, reuse, public_url, client })
     }
 
@@ -97,6 +74,17 @@ impl<I: BufRead, O: Write> Questions<I, O> {
         written.map_err(|error| {
             CliError::new(Exit::NotWritten, format!("the terminal cannot be written: {error}"))
         })
+    }
+
+    /// The value of a flag, or else the answer to a question.
+    fn unless_given<T>(
+        &mut self,
+        given: Option<T>,
+        question: &str,
+        default: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, CliError> {
+        given.map_or_else(|| self.until(question, default, read), Ok)
     }
 
     /// Asks until the answer is valid.
@@ -127,6 +115,11 @@ impl<I: BufRead, O: Write> Questions<I, O> {
         let what = format!("the question `{question}` was not answered; nothing was written");
         Err(CliError::new(Exit::Usage, what))
     }
+}
+
+/// What is typed, read; `None` if nothing is typed.
+fn or_none<T>(typed: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if typed.is_empty() { Ok(None) } else { read(typed).map(Some) }
 }
 
 /// A value that its setting accepts.

@@ -1,7 +1,7 @@
 //! Pools as text.
 
 use crate::output::{cut, harmless, roughly};
-use crate::text_table::{self, Cell, PLAIN};
+use crate::text_table::{self, Cell, cell, styled};
 use anstyle::{AnsiColor, Style};
 use quittance::SystemClock;
 use quittance::lifecycle::{Money, PriceSum};
@@ -68,31 +68,28 @@ pub(crate) fn percent(ratio: f64) -> String {
     format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-const HEADINGS: [&str; 9] =
-    ["NAME", "KIND", "KEEPS", "LEVEL", "FRESH", "COMING", "ORDERS/S", "SERVED", "WHY"];
-
+/// Why the pool has its level, or none.
 fn why(pool: &ShownPool) -> Cell {
     match &pool.level {
         _ if !pool.valid => {
-            (NOTE, "not valid here: its kind is not known, or its site is not allowed".into())
+            styled("WHY", NOTE, "not valid here: its kind is not known, or its site is not allowed")
         }
-        Some(level) => (PLAIN, harmless(&level.why)),
-        None => (NOTE, "no node has handled it yet".into()),
+        Some(level) => cell("WHY", harmless(&level.why)),
+        None => styled("WHY", NOTE, "no node has handled it yet"),
     }
 }
 
 fn cells(pool: &ShownPool) -> [Cell; 9] {
-    let plain = |text: String| (PLAIN, text);
-    let of_level = |show: fn(&ShownLevel) -> String| plain(pool.level.as_ref().map_or("-".into(), show));
+    let of_level = |show: fn(&ShownLevel) -> String| pool.level.as_ref().map_or("-".into(), show);
     [
-        plain(harmless(&pool.name)),
-        plain(harmless(&pool.kind)),
-        plain(goal(pool)),
-        of_level(|level| level.size.to_string()),
-        of_level(|level| level.fresh.to_string()),
-        of_level(|level| level.on_their_way.to_string()),
-        of_level(|level| format!("{:.3}", level.rate_per_s)),
-        plain(pool.demand.hit_rate.map_or("-".into(), percent)),
+        cell("NAME", harmless(&pool.name)),
+        cell("KIND", harmless(&pool.kind)),
+        cell("KEEPS", goal(pool)),
+        cell("LEVEL", of_level(|level| level.size.to_string())),
+        cell("FRESH", of_level(|level| level.fresh.to_string())),
+        cell("COMING", of_level(|level| level.on_their_way.to_string())),
+        cell("ORDERS/S", of_level(|level| format!("{:.3}", level.rate_per_s))),
+        cell("SERVED", pool.demand.hit_rate.map_or("-".into(), percent)),
         why(pool),
     ]
 }
@@ -101,7 +98,7 @@ pub(crate) fn as_table(pools: &[ShownPool]) -> String {
     if pools.is_empty() {
         return "There are no pools: `quittance pool set --help` says how to make one.\n".into();
     }
-    text_table::render(HEADINGS, pools.iter().map(cells))
+    text_table::render(pools.iter().map(cells))
 }
 
 pub(super) fn as_text(pool: &ShownPool) -> String {
@@ -124,7 +121,7 @@ pub(super) fn as_text(pool: &ShownPool) -> String {
     );
     match &pool.level {
         Some(level) if pool.valid => of_level(&mut line, pool, level),
-        _ => line("level", &why(pool).1),
+        _ => line("level", &why(pool).text),
     }
     let (served, all) = (pool.demand.served, pool.demand.served.saturating_add(pool.demand.missed));
     let ratio = pool.demand.hit_rate.map_or(String::new(), |ratio| format!(" ({})", percent(ratio)));

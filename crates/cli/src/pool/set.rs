@@ -2,7 +2,6 @@
 //! value.
 
 use super::{SetArgs, list, render};
-use crate::api_client::{ApiClient, ApiError, segment};
 use crate::exit::{CliError, Exit};
 use crate::kinds::no_such_kind;
 use crate::output::{self, harmless};
@@ -10,6 +9,7 @@ use hyper::Method;
 use quittance::DEFAULT_TENANT;
 use quittance_admin::pools::{PoolChange, ShownPool};
 use quittance_config::Config;
+use quittance_daemon::{ApiClient, ApiError, api_client::segment};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

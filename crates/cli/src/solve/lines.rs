@@ -4,9 +4,9 @@
 use super::solver::{COLLECTED_LATER, Placed, STOCKED, Solver};
 use super::{MOCK_GONE, OrderOptions};
 use crate::exit::{CliError, Exit, OrExit};
-use crate::{node, output};
+use crate::{exit, output, typed};
 use base64::Engine as _;
-use quittance::lifecycle::{Counters, Reuse};
+use quittance::lifecycle::{Counters, MAX_RETRIES_MAX, Reuse};
 use quittance::{Day, Order, Quittance, Which};
 use quittance_config::Config;
 use quittance_protocol::classic::json_document::{self, BadDocument};
@@ -44,10 +44,12 @@ struct Line {
     files: BTreeMap<String, String>,
     idempotency_key: Option<String>,
     reuse: Option<String>,
+    priority: Option<String>,
     #[serde(default)]
     no_stock: bool,
     min_life: Option<String>,
     deadline: Option<String>,
+    max_retries: Option<u8>,
     tenant: Option<String>,
 }
 
@@ -59,24 +61,17 @@ struct Events {
 }
 
 impl Events {
-    async fn tell(&self, event: &str, id: &Value, mut fields: Map<String, Value>) {
-        let mut object = Map::new();
-        object.insert("event".into(), json!(event));
+    async fn tell(&self, event: &str, id: &Value, mut fields: Value) {
+        fields["event"] = event.into();
         if !id.is_null() {
-            object.insert("id".into(), id.clone());
+            fields["id"] = id.clone();
         }
-        object.append(&mut fields);
         // A closed pipe also ends the reading of orders.
-        _ = self.queue.send(Value::Object(object).to_string()).await;
+        _ = self.queue.send(fields.to_string()).await;
     }
 
-    async fn no_answer(&self, event: &str, id: &Value, order: Option<String>, error: Value) {
+    async fn no_answer(&self, event: &str, id: &Value, fields: Value) {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
-        let mut fields = Map::new();
-        if let Some(order) = order {
-            fields.insert("order".into(), json!(order));
-        }
-        fields.insert("error".into(), error);
         self.tell(event, id, fields).await;
     }
 }
@@ -122,10 +117,10 @@ pub(super) async fn run(
     let summary = match &node {
         Some(node) => {
             // Stopped first, so that the usage is complete.
-            node::stop(node).await;
+            exit::stop(node).await;
             summary(node).await?
         }
-        None => Map::new(),
+        None => json!({}),
     };
     events.tell("done", &Value::Null, summary).await;
     close(events, written).await.and_then(|exit| read.map(|()| exit))
@@ -167,15 +162,10 @@ fn lock(open: &OpenOrders) -> MutexGuard<'_, BTreeMap<u64, Arc<Placed>>> {
 
 /// Says what happens to the orders of a command that is interrupted. Those that no repeat of the command would find are
 /// cancelled.
-async fn leave(solver: &Arc<Solver>, open: &OpenOrders) -> String {
+async fn leave(solver: &Solver, open: &OpenOrders) -> String {
     let left: Vec<Arc<Placed>> = lock(open).values().cloned().collect();
-    let cancels: JoinSet<_> = left
-        .iter()
-        .map(|placed| {
-            let (solver, placed) = (Arc::clone(solver), Arc::clone(placed));
-            async move { solver.cancel_if_alone(&placed).await }
-        })
-        .collect();
+    let cancels = left.iter().cloned().map(|placed| async move { placed.cancel_if_alone().await });
+    let cancels: JoinSet<_> = cancels.collect();
     let cancelled = cancels.join_all().await;
     let count = |outcome: Option<bool>| cancelled.iter().filter(|ended| **ended == outcome).count();
     let (found, gone, kept) = (count(None), count(Some(true)), count(Some(false)));
@@ -184,7 +174,7 @@ async fn leave(solver: &Arc<Solver>, open: &OpenOrders) -> String {
         words += &format!(" {found} stay on record: run the command again to get their answers.");
     }
     if gone > 0 {
-        let paid = if matches!(**solver, Solver::Local(_)) { COLLECTED_LATER } else { STOCKED };
+        let paid = if matches!(solver, Solver::Local(_)) { COLLECTED_LATER } else { STOCKED };
         words += &format!(
             " {gone} are cancelled, because they have no idempotency key and the same lines would be new orders. {paid}."
         );
@@ -234,7 +224,7 @@ async fn read_orders(
             }
             Err((id, message)) => {
                 let error = json!({ "code": "bad_line", "message": message });
-                events.no_answer("refused", &id, None, error).await;
+                events.no_answer("refused", &id, json!({ "error": error })).await;
             }
         }
     }
@@ -253,18 +243,17 @@ async fn solve(
 ) {
     let placed = match solver.place(order).await {
         Ok(placed) => Arc::new(placed),
-        Err(none) => return events.no_answer("refused", &id, None, none.json()).await,
+        Err(none) => return events.no_answer("refused", &id, json!({ "error": none.json() })).await,
     };
-    let mut accepted = Map::new();
-    accepted.insert("order".into(), json!(placed.key));
-    accepted.insert("origin".into(), json!(placed.origin));
-    events.tell("accepted", &id, accepted).await;
+    events.tell("accepted", &id, json!({ "order": placed.key, "origin": placed.origin })).await;
     lock(&open).insert(number, Arc::clone(&placed));
-    let ended = solver.follow(&placed, None).await;
+    let ended = placed.follow(None).await;
     lock(&open).remove(&number);
     match ended {
         Ok(answered) => events.tell("answered", &id, answered.object).await,
-        Err(none) => events.no_answer("failed", &id, Some(placed.key.clone()), none.json()).await,
+        Err(none) => {
+            events.no_answer("failed", &id, json!({ "order": placed.key, "error": none.json() })).await;
+        }
     }
 }
 
@@ -324,9 +313,19 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
             Some(_) => return Err("`reuse` is shared or exclusive".into()),
             None => None,
         },
+        priority: line
+            .priority
+            .map(|typed| super::priority(&typed).map_err(|error| format!("`priority`: {error}")))
+            .transpose()?,
         no_stock: line.no_stock,
-        min_life: span("min_life", line.min_life, node::span)?,
+        min_life: span("min_life", line.min_life, typed::span)?,
         deadline: span("deadline", line.deadline, super::deadline)?,
+        max_retries: match line.max_retries {
+            Some(count) if count > MAX_RETRIES_MAX => {
+                return Err(format!("`max_retries` is a whole number from 0 to {MAX_RETRIES_MAX}"));
+            }
+            count => count,
+        },
         tenant: line.tenant,
     };
     options.apply(order, config)
@@ -340,13 +339,12 @@ async fn until_settled(node: &Quittance) {
 }
 
 /// The fields of the last event: the usage of this store, and anything unusual.
-async fn summary(node: &Quittance) -> Result<Map<String, Value>, CliError> {
+async fn summary(node: &Quittance) -> Result<Value, CliError> {
     let mut usage = Counters::default();
     let lines = node.usage(Day(0), Day(u64::MAX)).await.or_exit(Exit::Store)?;
     for (_, counters) in in_currency(lines, node.currency()) {
         usage += counters;
     }
-    let mut fields = Map::new();
     let mut lines: Map<String, Value> =
         usage.lines().map(|(name, count)| (name.into(), json!(count))).collect();
     // A sum of which nothing is known is `null`, and not 0.
@@ -354,13 +352,11 @@ async fn summary(node: &Quittance) -> Result<Map<String, Value>, CliError> {
     {
         lines.insert(name.into(), json!(sum.map(|sum| sum.0)));
     }
-    fields.insert("usage".into(), Value::Object(lines));
-    fields.insert("currency".into(), json!(node.currency()));
     let (forged, senseless) = node.strange_callbacks();
-    fields.insert("forged_callbacks".into(), json!(forged));
-    fields.insert("senseless_callbacks".into(), json!(senseless));
-    fields.insert("unreadable_records".into(), json!(node.unreadable()));
-    Ok(fields)
+    Ok(json!({
+        "usage": lines, "currency": node.currency(), "forged_callbacks": forged, "senseless_callbacks": senseless,
+        "unreadable_records": node.unreadable(),
+    }))
 }
 
 #[cfg(test)]

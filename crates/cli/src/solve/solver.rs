@@ -1,20 +1,22 @@
 //! Places orders and waits for their outcome: on a node of this process, or through the daemon that uses the store.
 
 use super::follow;
-use crate::api_client::{ApiClient, ApiError};
 use crate::exit::{CliError, Exit};
-use crate::node::{self, UnlessInUse};
-use crate::{exit_reason, output, place};
+use crate::{exit_reason, output};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
 use quittance::lifecycle::{Attempt, FailCause, Phase, Reuse, Value as Param};
 use quittance::{DEFAULT_TENANT, NoAnswer, Order, Quittance, SolveError, Solved, StoreOpenError, Ticket};
-use quittance_config::{Config, Environment, TENANT_KEY};
+use quittance_config::{Config, ReuseRules, TENANT_KEY};
+use quittance_daemon::configured_node::{self, UnlessInUse};
+use quittance_daemon::configured_store::open_error;
+use quittance_daemon::{ApiClient, ApiError, SetupFault};
 use quittance_gateway::v1::problem::Problem;
 use quittance_gateway::v1::{OrderInFull, Status};
 use quittance_ports::moment::read_rfc3339;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -45,30 +47,31 @@ const NOT_CANCELLED: &str = "the order stays on record, because it could not be 
 
 pub(super) enum Solver {
     Local(Box<LocalSolver>),
-    Daemon(ApiClient),
+    Daemon(Arc<ApiClient>),
 }
 
 pub(super) struct LocalSolver {
     pub(super) node: Quittance,
-    config: Config,
+    reuse: ReuseRules,
 }
 
 /// A placed order. It is durable.
 pub(super) struct Placed {
     pub(super) key: String,
     pub(super) origin: &'static str,
-    state: PlacedState,
+    at: PlacedAt,
 }
 
-enum PlacedState {
-    Local(Box<Ticket>),
-    Daemon(Box<OrderInFull>),
+/// Where an order was placed, and is followed and cancelled.
+enum PlacedAt {
+    Node(Quittance, Box<Ticket>),
+    Daemon(Arc<ApiClient>, Box<OrderInFull>),
 }
 
 /// An answer, as text and as the object that `--json` prints.
 pub(super) struct Answered {
     pub(super) text: String,
-    pub(super) object: Map<String, Value>,
+    pub(super) object: Value,
 }
 
 /// Why there is no answer: a stable code, a sentence, and the exit code.
@@ -123,10 +126,10 @@ impl From<ApiError> for SolveFailure {
     fn from(error: ApiError) -> Self {
         match error {
             // The daemon does not accept the tenant's key.
-            ApiError::Cli(error) if error.exit == Exit::Config => {
-                Self::new("unauthorized", error.exit, error.what)
+            ApiError::Setup(error) if error.fault == SetupFault::Config => {
+                Self::new("unauthorized", Exit::Config, error.what)
             }
-            ApiError::Cli(error) => error.into(),
+            ApiError::Setup(error) => CliError::from(error).into(),
             ApiError::Problem(problem) => Self::of(*problem),
         }
     }
@@ -191,16 +194,17 @@ impl Answered {
     fn of_order(order: OrderInFull, origin: &str) -> Option<Self> {
         let answer = order.answer?;
         let expires = order.expires_at.as_deref().and_then(read_rfc3339);
-        let mut object = Map::new();
-        object.insert("order".into(), json!(order.short.key));
-        object.insert("origin".into(), json!(origin));
-        object.insert("answer".into(), answer.json.unwrap_or_else(|| json!(answer.text)));
-        object.insert("extras".into(), json!(answer.extras));
-        object.insert("expires_ms".into(), json!(expires.map(|at| at.as_millis())));
-        object.insert("expires_in_ms".into(), json!(order.expires_in_ms));
-        object.insert("cost_micros".into(), json!(order.cost_micros));
-        object.insert("currency".into(), json!(order.currency));
-        object.insert("attempt".into(), json!(answer.attempt));
+        let object = json!({
+            "order": order.short.key,
+            "origin": origin,
+            "answer": answer.json.unwrap_or_else(|| json!(answer.text)),
+            "extras": answer.extras,
+            "expires_ms": expires.map(|at| at.as_millis()),
+            "expires_in_ms": order.expires_in_ms,
+            "cost_micros": order.cost_micros,
+            "currency": order.currency,
+            "attempt": answer.attempt,
+        });
         Some(Self { text: answer.text, object })
     }
 }
@@ -208,26 +212,22 @@ impl Answered {
 impl Solver {
     /// Finds a node or a daemon. Only one process can open an embedded store. If that is a daemon, the order goes to
     /// it; another command is waited for.
-    pub(super) async fn find(
-        config: &Config,
-        environment: &Environment,
-        wait: Duration,
-    ) -> Result<Self, CliError> {
+    pub(super) async fn find(config: &Config, wait: Duration) -> Result<Self, CliError> {
         let (began, mut is_noted) = (Instant::now(), false);
         loop {
-            if let Some(client) = ApiClient::of_daemon(&config.store, config, environment, TENANT_KEY)? {
-                return Ok(Self::Daemon(client));
+            if let Some(client) = ApiClient::of_daemon(&config.store, config, TENANT_KEY)? {
+                return Ok(Self::Daemon(Arc::new(client)));
             }
-            let in_use = match node::start_unless_in_use(config).await? {
+            let in_use = match configured_node::start(config, None).await? {
                 UnlessInUse::Opened(node) => {
-                    return Ok(Self::Local(Box::new(LocalSolver { node, config: config.clone() })));
+                    return Ok(Self::Local(Box::new(LocalSolver { node, reuse: config.reuse.clone() })));
                 }
                 UnlessInUse::InUse(error) => error,
             };
             if began.elapsed() >= wait {
-                let mut error = place::open_error(&StoreOpenError::Embedded(in_use));
+                let mut error = open_error(&StoreOpenError::Embedded(in_use));
                 error.what += ". Nothing was placed";
-                return Err(error);
+                return Err(error.into());
             }
             if !is_noted && began.elapsed() >= IN_USE_NOTE {
                 is_noted = true;
@@ -245,10 +245,10 @@ impl Solver {
     pub(super) async fn place(&self, order: Order) -> Result<Placed, SolveFailure> {
         match self {
             Self::Local(local) => {
-                let order = node::with_reuse(&local.config, order);
+                let order = local.reuse.apply(order);
                 let ticket = local.node.place(order).await.map_err(SolveError::from)?;
                 let (key, origin) = (ticket.order().to_string(), ticket.placed.origin.name());
-                Ok(Placed { key, origin, state: PlacedState::Local(Box::new(ticket)) })
+                Ok(Placed { key, origin, at: PlacedAt::Node(local.node.clone(), Box::new(ticket)) })
             }
             Self::Daemon(client) => {
                 if order.draft().tenant != DEFAULT_TENANT {
@@ -259,69 +259,8 @@ impl Solver {
                 }
                 let order: OrderInFull = client.send(Method::POST, "/v1/orders", &body(&order)).await?;
                 let (key, origin) = (order.short.key.clone(), order.origin.name());
-                Ok(Placed { key, origin, state: PlacedState::Daemon(Box::new(order)) })
+                Ok(Placed { key, origin, at: PlacedAt::Daemon(Arc::clone(client), Box::new(order)) })
             }
-        }
-    }
-
-    /// Waits for the outcome. With `progress`, the phase is shown. A node of this process ends the wait if the
-    /// provider does not accept the account.
-    pub(super) async fn follow(
-        &self,
-        placed: &Placed,
-        progress: Option<&mut output::ProgressLine>,
-    ) -> Result<Answered, SolveFailure> {
-        match (self, &placed.state) {
-            (Self::Local(local), PlacedState::Local(ticket)) => {
-                let ended = match progress {
-                    Some(progress) => match follow(&local.node, ticket, progress).await {
-                        Ok(ended) => ended?,
-                        Err(error) => {
-                            self.leave(Some(placed)).await;
-                            return Err(error.into());
-                        }
-                    },
-                    None => ticket.wait().await.map_err(SolveError::from)?,
-                };
-                Ok(Answered::of_solved(&ended, local.node.currency()))
-            }
-            (Self::Daemon(client), PlacedState::Daemon(order)) => {
-                follow_at_daemon(client, order.as_ref().clone(), placed.origin, progress).await
-            }
-            _ => unreachable!("an order is followed where it was placed"),
-        }
-    }
-
-    /// Says what happens to an order whose command is interrupted, and cancels it if it must not be left.
-    pub(super) async fn leave(&self, placed: Option<&Placed>) -> String {
-        let Some(placed) = placed else { return NOT_PLACED.into() };
-        match (self.cancel_if_alone(placed).await, self) {
-            (Some(true), Self::Local(local)) => {
-                format!("{CANCELLED} {}", local.payment_of_cancelled(placed).await)
-            }
-            (Some(true), Self::Daemon(_)) => format!("{CANCELLED} {STOCKED}"),
-            (Some(false), _) => NOT_CANCELLED.into(),
-            (None, Self::Local(_)) => KEPT.into(),
-            (None, Self::Daemon(_)) => DAEMON_CONTINUES.into(),
-        }
-    }
-
-    /// Cancels an order that no repeat of the command would find: the repeat would be paid beside it. Returns whether that was
-    /// possible; `None` if a repeat finds the order.
-    pub(super) async fn cancel_if_alone(&self, placed: &Placed) -> Option<bool> {
-        match (self, &placed.state) {
-            (Self::Local(local), PlacedState::Local(ticket)) => {
-                let key = ticket.order();
-                let order = local.node.read(&key).await.ok().flatten()?;
-                let is_alone = !order.terms.keyed && order.terms.reuse == Reuse::Exclusive;
-                if is_alone { Some(local.node.cancel(&key).await.is_ok()) } else { None }
-            }
-            (Self::Daemon(client), PlacedState::Daemon(order)) => {
-                let path = format!("/v1/orders/{}", order.short.id);
-                let cancel = client.call::<OrderInFull>(Method::DELETE, &path);
-                if order.short.reuse == Reuse::Exclusive.name() { Some(cancel.await.is_ok()) } else { None }
-            }
-            _ => unreachable!("an order is cancelled where it was placed"),
         }
     }
 
@@ -334,25 +273,77 @@ impl Solver {
     }
 }
 
-impl LocalSolver {
-    /// Says whether a cancelled order was paid, and what happens to its answer.
-    async fn payment_of_cancelled(&self, placed: &Placed) -> String {
-        let order = match &placed.state {
-            PlacedState::Local(ticket) => self.node.read(&ticket.order()).await.ok().flatten(),
-            PlacedState::Daemon(_) => None,
+impl Placed {
+    /// Waits for the outcome. With `progress`, the phase is shown. A node of this process ends the wait if the
+    /// provider does not accept the account.
+    pub(super) async fn follow(
+        &self,
+        progress: Option<&mut output::ProgressLine>,
+    ) -> Result<Answered, SolveFailure> {
+        let (node, ticket) = match &self.at {
+            PlacedAt::Node(node, ticket) => (node, ticket),
+            PlacedAt::Daemon(client, order) => {
+                return follow_at_daemon(client, order.as_ref().clone(), self.origin, progress).await;
+            }
         };
-        let Some(order) = order else { return COLLECTED_LATER.into() };
-        let paid = if matches!(order.phase, Phase::Solved { .. }) {
-            return "Its answer was paid and is in the stock".into();
-        } else if !order.attempts.iter().any(Attempt::may_be_charged) {
-            return "Nothing was paid".into();
-        } else if order.attempts.iter().any(|attempt| attempt.accepted && attempt.is_open()) {
-            "The provider has its task, which is paid."
-        } else {
-            "It is not known whether it was paid."
+        let ended = match progress {
+            Some(progress) => match follow(node, ticket, progress).await {
+                Ok(ended) => ended?,
+                Err(error) => {
+                    self.leave().await;
+                    return Err(error.into());
+                }
+            },
+            None => ticket.wait().await.map_err(SolveError::from)?,
         };
-        format!("{paid} {COLLECTED_LATER}")
+        Ok(Answered::of_solved(&ended, node.currency()))
     }
+
+    /// Says what happens to an order whose command is interrupted, and cancels it if it must not be left.
+    pub(super) async fn leave(&self) -> String {
+        match (self.cancel_if_alone().await, &self.at) {
+            (Some(true), PlacedAt::Node(node, ticket)) => {
+                format!("{CANCELLED} {}", payment_of_cancelled(node, ticket).await)
+            }
+            (Some(true), PlacedAt::Daemon(..)) => format!("{CANCELLED} {STOCKED}"),
+            (Some(false), _) => NOT_CANCELLED.into(),
+            (None, PlacedAt::Node(..)) => KEPT.into(),
+            (None, PlacedAt::Daemon(..)) => DAEMON_CONTINUES.into(),
+        }
+    }
+
+    /// Cancels an order that no repeat of the command would find: the repeat would be paid beside it. Returns whether that was
+    /// possible; `None` if a repeat finds the order.
+    pub(super) async fn cancel_if_alone(&self) -> Option<bool> {
+        match &self.at {
+            PlacedAt::Node(node, ticket) => {
+                let key = ticket.order();
+                let order = node.read(&key).await.ok().flatten()?;
+                let is_alone = !order.terms.keyed && order.terms.reuse == Reuse::Exclusive;
+                if is_alone { Some(node.cancel(&key).await.is_ok()) } else { None }
+            }
+            PlacedAt::Daemon(client, order) => {
+                let path = format!("/v1/orders/{}", order.short.id);
+                let cancel = client.call::<OrderInFull>(Method::DELETE, &path);
+                if order.short.reuse == Reuse::Exclusive.name() { Some(cancel.await.is_ok()) } else { None }
+            }
+        }
+    }
+}
+
+/// Says whether a cancelled order was paid, and what happens to its answer.
+async fn payment_of_cancelled(node: &Quittance, ticket: &Ticket) -> String {
+    let Some(order) = node.read(&ticket.order()).await.ok().flatten() else { return COLLECTED_LATER.into() };
+    let paid = if matches!(order.phase, Phase::Solved { .. }) {
+        return "Its answer was paid and is in the stock".into();
+    } else if !order.attempts.iter().any(Attempt::may_be_charged) {
+        return "Nothing was paid".into();
+    } else if order.attempts.iter().any(|attempt| attempt.accepted && attempt.is_open()) {
+        "The provider has its task, which is paid."
+    } else {
+        "It is not known whether it was paid."
+    };
+    format!("{paid} {COLLECTED_LATER}")
 }
 
 async fn follow_at_daemon(
@@ -396,7 +387,9 @@ fn body(order: &Order) -> Value {
     let fields = [
         ("idempotency_key", draft.idempotency_key.as_ref().map(|key| json!(key))),
         ("reuse", draft.reuse.map(|reuse| json!(reuse.name()))),
+        ("priority", draft.priority.map(|priority| json!(priority.name()))),
         ("deadline_s", draft.timeout.map(|span| json!(span.as_secs_f64()))),
+        ("max_retries", draft.retry.max_retries.map(|count| json!(count))),
         ("min_life_s", draft.min_life.map(|span| json!(span.as_secs_f64()))),
         ("no_stock", draft.no_stock.then_some(json!(true))),
     ];

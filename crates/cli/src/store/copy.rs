@@ -2,10 +2,11 @@
 
 use super::must_exist;
 use crate::exit::{CliError, Exit};
-use crate::{output, place};
+use crate::output;
 use quittance::Key;
 use quittance::copy::{Copied, CopyError, CopyStep, copy, survey};
 use quittance_config::{StoreConfig, StoreUrl};
+use quittance_daemon::configured_store;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -58,12 +59,12 @@ pub(super) async fn run(
     if from.url.shown() == to.url.shown() {
         return Err(CliError::new(Exit::Usage, "both are the same store"));
     }
-    let source = place::open(from).await?;
+    let source = configured_store::open(from).await?;
     let mut shown = CopyProgress::start();
     let copied = match dry_run {
         true => survey(&source, &mut |progress| shown.show(progress)).await.map_err(CopyError::from),
         false => {
-            let target = place::open_to_fill(to).await?;
+            let target = configured_store::open_to_fill(to).await?;
             copy(&source, &target, &to.url.shown(), &mut |progress| shown.show(progress)).await
         }
     };
@@ -121,30 +122,18 @@ impl Outcome<'_> {
             (StoreUrl::Embedded(folder), _) | (_, Some(folder)) => folder,
             _ => return None,
         };
-        place::spilled(folder)
+        configured_store::spilled(folder)
     }
 
     fn json(&self) -> Value {
-        let Copied {
-            written,
-            there,
-            documents,
-            lines,
-            differ,
-            unreadable,
-            missing,
-            documents_missing,
-            left_behind,
-            other_secret,
-            is_repeat,
-        } = &self.copied;
+        let copied = &self.copied;
         json!({
             "from": self.from.url.shown(), "to": self.to.url.shown(), "dry_run": self.dry_run,
-            "written": written, "there": there, "documents": documents, "usage_rows": lines,
-            "differ": keys(differ), "unreadable": keys(unreadable), "missing": keys(missing),
-            "documents_missing": documents_missing,
-            "nodes_left_behind": left_behind, "other_secret": other_secret,
-            "spill_left": self.spill_left(), "moved_before": is_repeat, "complete": self.copied.is_complete(),
+            "written": copied.written, "there": copied.there, "documents": copied.documents, "usage_rows": copied.lines,
+            "differ": keys(&copied.differ), "unreadable": keys(&copied.unreadable), "missing": keys(&copied.missing),
+            "documents_missing": copied.documents_missing,
+            "nodes_left_behind": copied.left_behind, "other_secret": copied.other_secret,
+            "spill_left": self.spill_left(), "moved_before": copied.is_repeat, "complete": copied.is_complete(),
         })
     }
 

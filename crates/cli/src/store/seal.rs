@@ -1,20 +1,17 @@
 //! Seals a store, and unseals it.
 
 use super::must_exist;
-use crate::exit::{CliError, Exit};
+use crate::exit::{CliError, Exit, OrExit};
+use crate::output;
 use crate::output::harmless;
-use crate::{output, place};
 use quittance::Opened;
 use quittance_config::StoreConfig;
-
-fn store_error(error: &quittance::StoreError) -> CliError {
-    CliError::of(Exit::Store, error)
-}
+use quittance_daemon::configured_store;
 
 pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, CliError> {
     must_exist(store)?;
-    let opened = place::open(store).await?;
-    opened.membership.seal(Some(note)).await.map_err(|error| store_error(&error))?;
+    let opened = configured_store::open(store).await?;
+    opened.membership.seal(Some(note)).await.or_exit(Exit::Store)?;
     let shown = store.url.shown();
     output::print(&format!(
         "{shown} is sealed: {}\n`quittance store unseal --yes` removes the seal\n",
@@ -25,9 +22,9 @@ pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, CliErr
 
 pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, CliError> {
     must_exist(store)?;
-    let opened = place::open(store).await?;
+    let opened = configured_store::open(store).await?;
     let shown = store.url.shown();
-    let Some(note) = opened.membership.sealed().await.map_err(|error| store_error(&error))? else {
+    let Some(note) = opened.membership.sealed().await.or_exit(Exit::Store)? else {
         return let_nodes_in(&opened, &shown, yes).await;
     };
     if !yes {
@@ -37,14 +34,14 @@ pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, CliEr
         );
         return Err(CliError::new(Exit::Bad, what));
     }
-    opened.membership.seal(None).await.map_err(|error| store_error(&error))?;
+    opened.membership.seal(None).await.or_exit(Exit::Store)?;
     output::print(&format!("{shown} is unsealed; the seal was: {}\n", harmless(&note)))?;
     Ok(Exit::Done)
 }
 
 /// Removes the mark of a copy that cannot be finished any more. The mark keeps nodes away.
 async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, CliError> {
-    let Some(note) = opened.membership.filling().await.map_err(|error| store_error(&error))? else {
+    let Some(note) = opened.membership.filling().await.or_exit(Exit::Store)? else {
         output::print(&format!("{shown} is open\n"))?;
         return Ok(Exit::Done);
     };
@@ -55,7 +52,7 @@ async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, C
         );
         return Err(CliError::new(Exit::Bad, what));
     }
-    opened.membership.set_filling(None).await.map_err(|error| store_error(&error))?;
+    opened.membership.set_filling(None).await.or_exit(Exit::Store)?;
     output::print(&format!("{shown} is open; it was being filled: {}\n", harmless(&note)))?;
     Ok(Exit::Done)
 }

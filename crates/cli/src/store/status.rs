@@ -1,26 +1,22 @@
 //! `quittance store status`: the contents of a store, its nodes, and what its settings promise.
 
 use super::must_exist;
-use crate::api_client::ApiClient;
 use crate::exit::{CliError, Exit, OrExit};
+use crate::output;
 use crate::output::harmless;
-use crate::{output, place};
 use quittance::lifecycle::Key;
 use quittance::{Opened, Which};
 use quittance_admin::store_status::{PAGE, StoreStatus, StoredOrders};
-use quittance_config::{ADMIN_KEY, Config, Environment, StoreConfig};
+use quittance_config::{ADMIN_KEY, Config, StoreConfig};
+use quittance_daemon::ApiClient;
+use quittance_daemon::configured_store;
 use std::fmt::Write;
 
-pub(super) async fn run(
-    store: &StoreConfig,
-    config: &Config,
-    environment: &Environment,
-    as_json: bool,
-) -> Result<Exit, CliError> {
+pub(super) async fn run(store: &StoreConfig, config: &Config, as_json: bool) -> Result<Exit, CliError> {
     must_exist(store)?;
-    let status = match ApiClient::of_daemon(store, config, environment, ADMIN_KEY)? {
+    let status = match ApiClient::of_daemon(store, config, ADMIN_KEY)? {
         Some(client) => client.get("/v1/admin/store").await?,
-        None => read(&place::open(store).await?).await?,
+        None => read(&configured_store::open(store).await?).await?,
     };
     let url = store.url.shown();
     let mut object = output::to_json(&status)?;

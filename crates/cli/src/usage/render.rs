@@ -1,10 +1,12 @@
 //! A usage report as a table that fits the terminal, or as comma-separated values. A table that is too wide is shown
 //! row by row.
 
+use super::comparison;
 use crate::csv;
 use crate::days::words;
 use crate::output::harmless;
 use crate::pool::price_sum;
+use crate::text_table::plain_table;
 use anstyle::Style;
 use quittance::Day;
 use quittance::lifecycle::Counters;
@@ -32,7 +34,7 @@ const LINES: [(&str, &str, &str); 13] = [
 const NO_ORDERS: &str = "No orders were placed.\n";
 
 /// The name of a group as text; orders without a page have an empty site.
-fn group_name(name: &str) -> String {
+pub(super) fn group_name(name: &str) -> String {
     if name.is_empty() { "-".to_owned() } else { harmless(name) }
 }
 
@@ -105,7 +107,7 @@ pub(super) fn text(report: &UsageReport, from: Day, to: Day, width: Option<usize
             format!("\n{rows} more rows are in the totals and not shown: choose fewer days, or fewer parts\n")
         }
     };
-    format!("{heading}{body}{more}{unpriced}")
+    format!("{heading}{body}{more}{}{unpriced}", comparison::table(report))
 }
 
 /// The sums with one line for each counter.
@@ -127,7 +129,7 @@ fn rows(report: &UsageReport) -> impl Iterator<Item = (Vec<String>, &Sums)> {
 }
 
 /// The names of a row, in the order of the parts.
-fn names<'a>(report: &'a UsageReport, row: &'a UsageGroup) -> impl Iterator<Item = &'a str> {
+pub(super) fn names<'a>(report: &'a UsageReport, row: &'a UsageGroup) -> impl Iterator<Item = &'a str> {
     report.by.iter().map(|by| row.name(*by).unwrap_or_default())
 }
 
@@ -148,23 +150,7 @@ fn table(report: &UsageReport) -> String {
         names.into_iter().chain(LINES.map(|(name, ..)| value(sums, name))).collect::<Vec<String>>()
     });
     let grid: Vec<Vec<String>> = std::iter::once(heading).chain(cells).collect();
-    let columns = report.by.len() + LINES.len();
-    let width = |at: usize| grid.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in &grid {
-        let mut line = String::new();
-        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let gap = if at == 0 { "" } else { "  " };
-            _ = match at < report.by.len() {
-                true => write!(line, "{gap}{cell:<width$}"),
-                false => write!(line, "{gap}{cell:>width$}"),
-            };
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
+    plain_table(&grid, report.by.len())
 }
 
 fn bold_heading(table: &str) -> String {

@@ -27,6 +27,8 @@ pub(super) static ROWS: &[Setting] = rows! {
         "fewest attempts for which in_doubt_rate is checked";
     "alerts.webhooks_failed" [alerts.thresholds.webhooks_failed] MANY,
         "alert when more webhook deliveries than this fail in an hour";
+    "alerts.endpoint_off" [alerts.thresholds.endpoint_off] SettingShape::Flag,
+        "alert when an endpoint of webhooks is switched off (webhooks.off_after)";
     "alerts.polled_rate" [alerts.thresholds.polled_permille] SettingShape::Ratio,
         "alert when more than this ratio of the answers of ten minutes came by poll although a callback was due";
     "alerts.polled_answers" [alerts.thresholds.polled_answers] MANY,

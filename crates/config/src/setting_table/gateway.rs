@@ -1,13 +1,14 @@
 //! How the node listens, who may place orders and how many, which addresses the node calls, and what it logs.
 
-use super::{BYTES, POSITIVE, REUSE, SOME, rows};
+use super::{ANY, BYTES, MOST_RETRIES, POSITIVE, REUSE, SOME, count, rows};
 use crate::Config;
 use crate::setting::Setting;
 use crate::setting_shape::{HOSTS, SettingShape};
+use quittance_engine::Settings;
 use quittance_gateway::TenantSettings;
 
 pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
-    GATEWAY.iter().chain(TENANTS)
+    GATEWAY.iter().chain(ENDPOINTS).chain(LOG).chain(TENANTS)
 }
 
 static GATEWAY: &[Setting] = rows! {
@@ -42,6 +43,19 @@ static GATEWAY: &[Setting] = rows! {
     "webhooks.allow" [webhooks.allow] SettingShape::List(&SettingShape::Network),
         "hosts and networks inside your own network that webhooks may call";
     "webhooks.wait" [webhooks.wait] POSITIVE, "how long one webhook delivery may take";
+    "webhooks.pauses" [policy.webhook_pauses] SettingShape::List(&SettingShape::Pause),
+        "pauses between the tries of a delivery, at most 16; after the last one it is a dead letter";
+};
+
+static ENDPOINTS: &[Setting] = rows! {
+    Settings:
+    "webhooks.off_after" [webhook_off_after] ANY,
+        "after this time with failures only, deliveries to that host of the tenant become dead letters at once; one an \
+         hour is tried, and the first success switches the host on again. 0s: never";
+};
+
+static LOG: &[Setting] = rows! {
+    Config:
     "log.level" [log.level] SettingShape::OneOf(&["error", "warn", "info", "debug", "trace"]),
         "what `serve` logs on standard error; never a secret";
     "log.format" ["text"] SettingShape::OneOf(&["text", "json"]), "text for people, or one JSON object per line";
@@ -59,6 +73,10 @@ static TENANTS: &[Setting] = rows! {
         "page hosts that the tenant may automate, of those in targets.allow; absent: all of them";
     "tenant.*.kinds" [kinds] SettingShape::List(&SettingShape::Kind), "kinds that the tenant may order; absent: all";
     "tenant.*.reuse" [reuse] REUSE, "overrides reuse.default for orders of this tenant";
+    "tenant.*.weight" [weight] count(1, 1000),
+        "turns that the tenant gets in the queue to the provider, for one of a tenant with weight 1; absent: 1";
+    "tenant.*.priority" [priority] SettingShape::OneOf(&["interactive", "normal", "bulk"]),
+        "how urgent orders of this tenant are, among its own, if they set no `priority`; absent: normal";
     "tenant.*.rate" [rate] SettingShape::Rate,
         "orders that the tenant may place per unit of time, on each node separately; absent: 100 a second, 2500 at \
          once";
@@ -69,6 +87,9 @@ static TENANTS: &[Setting] = rows! {
     "tenant.*.balance" [sees_balance] SettingShape::Flag,
         "whether the tenant may see the balance of the provider's account, and so what all tenants spend; absent: it \
          sees 10";
+    "tenant.*.max_retries" [] MOST_RETRIES, "overrides retry.max_retries, and that of a kind, for orders of this tenant";
+    "tenant.*.retry_base" [] POSITIVE, "overrides retry.base, and that of a kind, for orders of this tenant";
+    "tenant.*.retry_cap" [] POSITIVE, "overrides retry.cap, and that of a kind, for orders of this tenant";
     "tenant.*.dialect" [dialect] SettingShape::Dialect, "overrides gateway.dialect for this tenant";
     "tenant.*.webhook_secret_env" [] SettingShape::Variable, "variable with the secret that signs the tenant's webhooks";
     "tenant.*.webhook_secret_file" [] SettingShape::File, "file with the secret that signs the tenant's webhooks";

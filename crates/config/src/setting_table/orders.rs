@@ -1,6 +1,6 @@
 //! Where the node listens, where orders are kept, how long each step may take, and how often it is retried.
 
-use super::{ANY, BYTES, POSITIVE, count, duration, rows};
+use super::{ANY, BYTES, MOST_RETRIES, POSITIVE, count, duration, rows};
 use crate::Config;
 use crate::setting::Setting;
 use crate::setting_shape::{HOSTS, SettingShape};
@@ -67,8 +67,11 @@ pub(super) static ROWS: &[Setting] = rows! {
         "longest wait for the callback of a task before the task is polled";
     "timing.in_doubt_wait" [policy.in_doubt_wait] POSITIVE,
         "longest time that an attempt in doubt waits for a callback";
-    "timing.first_poll" [policy.first_poll] POSITIVE, "shortest time from the submit to the first poll of a task";
-    "timing.poll_interval" [policy.poll_interval] POSITIVE, "time between two polls of one task";
+    "timing.first_poll" [policy.first_poll] POSITIVE.or("auto"),
+        "shortest time from the submit to the first poll of a task; `auto`: the rules of the provider";
+    "timing.poll_interval" [policy.poll_interval] POSITIVE.or("auto"),
+        "time between two polls of one task; `auto`: 3 s for a young task, more for an old one, within the rules of the \
+         provider";
     "timing.deadline" [policy.timeout] DEADLINE, "how long an order may take, unless it sets its own deadline";
     "timing.submit_wait" [policy.submit_wait] POSITIVE,
         "how long a submit may have no recorded outcome before it is in doubt";
@@ -89,6 +92,9 @@ pub(super) static ROWS: &[Setting] = rows! {
     "timing.p99" [policy.pace.p99] POSITIVE, "99 of 100 answers come within this time";
     "retry.preset" ["patient"] SettingShape::OneOf(&["patient", "standard", "conservative", "aggressive"]),
         "named set of the pauses and limits below; single settings override it";
+    "retry.max_retries" [policy.max_retries] MOST_RETRIES.or("unlimited"),
+        "most attempts of an order after the first one, at all providers and whatever went wrong; 0: one attempt only; \
+         `unlimited`: as many as the limits below allow. An order can ask for fewer";
     "retry.base" [policy.backoff.base] POSITIVE, "first pause before a retry; each next pause is twice as long";
     "retry.cap" [policy.backoff.cap] POSITIVE, "longest pause before a retry";
     "retry.jitter" [policy.backoff.jitter] ANY.or("full"),
@@ -107,5 +113,7 @@ pub(super) static ROWS: &[Setting] = rows! {
     "retry.limits.account_blocked" [limit(Class::AccountBlocked)] NEVER,
         "retries when the provider does not accept the account: there are none";
     "retry.limits.caller" [limit(Class::Caller)] NEVER, "retries of an invalid order: there are none";
+    "retry.limits.not_sold" [limit(Class::NotSold)] NEVER,
+        "retries of an order whose kind the provider does not sell: there are none, but another provider may take it";
     "retry.limits.unlisted_code" [limit(Class::UnlistedCode)] RETRIES, "retries after an unlisted error code";
 };

@@ -1,6 +1,9 @@
 //! How the engine works and limits its load on providers, what makes orders equal, the kinds, and the providers.
 
-use super::{ANY, BYTES, POSITIVE, REUSE, SECOND_OR_MORE, SOME, count, row, rows};
+use super::{
+    ANY, BYTES, MOST_RETRIES, MOST_RETRIES_HELP, POSITIVE, RETRY_BASE_HELP, RETRY_CAP_HELP, REUSE,
+    SECOND_OR_MORE, SOME, count, row, rows,
+};
 use crate::Config;
 use crate::setting::Setting;
 use crate::setting_shape::SettingShape;
@@ -8,10 +11,13 @@ use quittance::ProviderSettings;
 use quittance_engine::{Settings, Throttle};
 
 const BATCH: SettingShape = count(1, 1000);
+const RULE: SettingShape = SettingShape::OneOf(&["ordered", "weighted", "cheapest", "fastest", "best"]);
 const OVERRIDES: &str = "overrides provider_rules for this provider";
 
 pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
-    [FOR_ALL, ENGINE, SAME_ORDER, KINDS, PROVIDERS, FOR_ONE, PROVIDER_TABLES].into_iter().flatten()
+    [FOR_ALL, OUTAGES, ROUTING, ENGINE, SAME_ORDER, KINDS, PROVIDERS, FOR_ONE, PROVIDER_TABLES]
+        .into_iter()
+        .flatten()
 }
 
 /// Each of these rules is a setting for all providers, and one for a single provider.
@@ -56,6 +62,32 @@ static ENGINE: &[Setting] = rows! {
     "engine.others_first" [others_first] ANY, "how long other nodes may write first after an outage of the store";
 };
 
+static OUTAGES: &[Setting] = rows! {
+    Settings:
+    "dead_letters.replay_after_outage" [outage_replays.is_on] SettingShape::Flag,
+        "whether dead letters of an outage are replayed when it is over: the provider could not be reached, was busy or \
+         the account was empty until the deadline, and nothing can be paid twice";
+    "dead_letters.replays_per_hour" [outage_replays.per_hour] SOME, "most replays after outages in one hour";
+    "dead_letters.replay_money_per_hour" [outage_replays.money_per_hour] SettingShape::Money,
+        "most that the replays of one hour may cost, by the price list; an order without a price is then not replayed. \
+         Absent: any amount";
+    "dead_letters.replays_per_second" [outage_replays.per_second] SOME, "most replays after outages in one second";
+    "dead_letters.replay_age_max" [outage_replays.age_max] POSITIVE,
+        "an order that has been dead for longer is not replayed after an outage";
+};
+
+static ROUTING: &[Setting] = rows! {
+    Settings:
+    "routing.rule" [routing.routing.rule] RULE,
+        "which provider gets an order. `ordered`: the first in this file that can take it. `weighted`: by chance, in \
+         proportion to `weight`. `cheapest`, `fastest`, `best`: by price, by measured solve time, by measured share of \
+         answers";
+    "routing.busy_wait" [routing.routing.busy_wait] ANY,
+        "how long after its placement an order waits for a provider that is only busy, before it goes to the next one";
+    "routing.kinds.*" [] RULE, "overrides routing.rule for one kind";
+    "routing.tenants.*" [] RULE, "overrides routing.rule for one tenant";
+};
+
 static SAME_ORDER: &[Setting] = rows! {
     Config:
     "keys.proxy_counts" [keys.proxy_counts] SettingShape::Flag,
@@ -80,6 +112,9 @@ static KINDS: &[Setting] = rows! {
     "kinds.*.p50" [override pace.p50] POSITIVE, "half of the answers come within this time; used until measured times are known";
     "kinds.*.p95" [override pace.p95] POSITIVE, "19 of 20 answers come within this time";
     "kinds.*.p99" [override pace.p99] POSITIVE, "99 of 100 answers come within this time";
+    "kinds.*.max_retries" [] MOST_RETRIES, MOST_RETRIES_HELP;
+    "kinds.*.retry_base" [] POSITIVE, RETRY_BASE_HELP;
+    "kinds.*.retry_cap" [] POSITIVE, RETRY_CAP_HELP;
     "kinds.*.new" [false] SettingShape::Flag,
         "true: adds a kind that Quittance does not know; without it, an unknown name is an error";
 };
@@ -93,6 +128,14 @@ static PROVIDERS: &[Setting] = rows! {
     "provider.*.url" [] SettingShape::WebAddress, "base address of `in.php` or `createTask`";
     "provider.*.key_env" [] SettingShape::Variable, "variable with the provider's key";
     "provider.*.key_file" [] SettingShape::File, "file with the provider's key";
+    "provider.*.kinds" [] SettingShape::List(&SettingShape::Kind), "kinds that the provider gets; absent: all";
+    "provider.*.tenants" [] SettingShape::List(&SettingShape::Label), "tenants whose orders the provider gets; absent: all";
+    "provider.*.weight" [] count(0, 1_000_000), "its share of the orders with the rule `weighted`; absent: 1";
+    "provider.*.max_retries" [] MOST_RETRIES,
+        "most attempts of an order at this provider after the first one; then another provider gets the order, or it is \
+         a dead letter";
+    "provider.*.retry_base" [] POSITIVE, "overrides retry.base, and that of a kind or tenant, after a fault of this provider";
+    "provider.*.retry_cap" [] POSITIVE, "overrides retry.cap, and that of a kind or tenant, after a fault of this provider";
     "provider.*.connect_wait" [connect_timeout] POSITIVE,
         "how long connecting may take; nothing has been sent, so nothing is in doubt";
     "provider.*.reply_wait" [submit_timeout] POSITIVE,

@@ -7,9 +7,9 @@ use crate::setting_shape::{SettingShape, signal_word};
 use crate::setting_table::settings;
 use crate::value::SettingValue;
 use quittance::ProviderSettings;
-use quittance_engine::{Settings, Targets, Throttle};
+use quittance_engine::{OutageReplays, Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
-use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Signal};
+use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Routing, Signal};
 use quittance_telemetry::alert::Thresholds;
 use std::time::Duration;
 
@@ -30,6 +30,17 @@ pub(super) fn fields(config: &Config) -> Fields {
     config.apply(&mut engine);
     of_policy(&mut fields, engine.policy);
     named!(fields, KeySettings { proxy_counts: "keys.proxy_counts", window: "keys.window"; secret } = engine.keys);
+    named!(fields, Routing { rule: "routing.rule", busy_wait: "routing.busy_wait" } = engine.routing.routing);
+    named!(
+        fields,
+        OutageReplays {
+            is_on: "dead_letters.replay_after_outage",
+            per_hour: "dead_letters.replays_per_hour",
+            money_per_hour: "dead_letters.replay_money_per_hour",
+            per_second: "dead_letters.replays_per_second",
+            age_max: "dead_letters.replay_age_max",
+        } = engine.outage_replays
+    );
     named!(fields, Targets { allow: "targets.allow", images: "targets.images", undescribed: "targets.undescribed"; vendors } = &engine.targets);
     named!(
         fields,
@@ -40,7 +51,7 @@ pub(super) fn fields(config: &Config) -> Fields {
             retry_share: "provider_rules.retry_share",
             retry_burst: "provider_rules.retry_burst",
             retry_trickle: "provider_rules.retry_trickle",
-        } = engine.throttle
+        } = engine.providers[0].throttle
     );
     named!(fields, Settings {
         submits_max: "engine.submits_max",
@@ -57,9 +68,9 @@ pub(super) fn fields(config: &Config) -> Fields {
         others_first: "engine.others_first",
         count_interval: "engine.count_interval",
         usage_days: "usage.detail_days",
-        sums_days: "usage.sum_days";
-        node, policy, keys, kinds, lifetimes, targets, tenants, meaning, throttle, is_shared, callback, rules, on_commit, provider, prices, in_hand_max,
-        currency
+        sums_days: "usage.sum_days",
+        webhook_off_after: "webhooks.off_after";
+        outage_replays, retries, node, policy, keys, kinds, lifetimes, targets, tenants, meaning, is_shared, callback, rules, on_commit, providers, in_hand_max, routing
     } = &engine);
     named!(
         fields,
@@ -98,6 +109,7 @@ fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
             in_doubt_permille: "alerts.in_doubt_rate",
             in_doubt_attempts: "alerts.in_doubt_attempts",
             webhooks_failed: "alerts.webhooks_failed",
+            endpoint_off: "alerts.endpoint_off",
             polled_permille: "alerts.polled_rate",
             polled_answers: "alerts.polled_answers",
             pool_starves_for: "alerts.pool_starves_for",
@@ -125,9 +137,11 @@ fn of_policy(fields: &mut Fields, policy: Policy) {
         share_window: "timing.share_window",
         callback_lag: "timing.callback_lag",
         refusal_hold: "timing.refusal_hold",
-        keep: "store.keep";
-        callbacks, callback_address, callback_lost, backoff, faults, pace, clock_skew, unsolvable, result_kept,
-        other_currency
+        keep: "store.keep",
+        max_retries: "retry.max_retries",
+        webhook_pauses: "webhooks.pauses";
+        account_max_retries, callbacks, callback_address, callback_lost, backoff, faults, pace, poll_rules, clock_skew, unsolvable, result_kept,
+        other_currency, can_fail_over, routing, quickest, queue_wait
     } = policy);
     named!(fields, Backoff { base: "retry.base", cap: "retry.cap", jitter: "retry.jitter" } = policy.backoff);
     named!(fields, Pace { p50: "timing.p50", p95: "timing.p95", p99: "timing.p99" } = policy.pace);
@@ -151,6 +165,9 @@ fn changed(path: &str) -> String {
         Some(SettingValue::Count(count)) => (count + 1).to_string(),
         Some(SettingValue::Ratio(ratio)) => SettingValue::Ratio(ratio + 1).to_string(),
         Some(SettingValue::Flag(flag)) => (!flag).to_string(),
+        Some(SettingValue::List(_)) if row(path).shape == SettingShape::List(&SettingShape::Pause) => {
+            "7s".into()
+        }
         Some(SettingValue::List(_)) => "x.org".into(),
         Some(SettingValue::Text(text)) => match row(path).shape {
             SettingShape::OneOf(words) => (*words.iter().find(|word| **word != text).unwrap()).into(),
@@ -160,6 +177,7 @@ fn changed(path: &str) -> String {
         },
         Some(SettingValue::Money(amount)) => SettingValue::Money(Money(amount.0 + 1)).to_string(),
         None if row(path).shape == SettingShape::Flag => "false".into(),
+        None if row(path).shape == SettingShape::Money => "0.5".into(),
         None => "7s".into(),
     }
 }

@@ -12,6 +12,8 @@ use quittance_lifecycle::Preset;
 /// A value of the right shape, as text.
 fn example(shape: SettingShape, default: Option<SettingValue>, file: &str) -> String {
     match (default, shape) {
+        (_, SettingShape::List(SettingShape::Pause)) => "5s,1m".into(),
+        (None, SettingShape::Money) => "0.5".into(),
         (Some(SettingValue::List(_)), _) | (_, HOSTS) => "a.org,*.b.org".into(),
         (None, SettingShape::OneOf(words)) => words[0].into(),
         (None, SettingShape::Dialect) => "capsolver".into(),

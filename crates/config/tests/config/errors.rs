@@ -107,7 +107,7 @@ fn a_wrong_value_is_reported_with_what_would_be_right() {
         ("[timing]\ndeadline = 300", &["quittance.toml:2", "`timing.deadline` is 300", "\"90s\""]),
         ("[timing]\ndeadline = \"5 apples\"", &["`timing.deadline`", "numbers with units", "1m30s"]),
         ("[timing]\ndeadline = \"25h\"", &["`timing.deadline`", "from 1s to 24h"]),
-        ("[timing]\npoll_interval = \"0s\"", &["`timing.poll_interval`", "from 1ms"]),
+        ("[timing]\npoll_interval = \"0s\"", &["`timing.poll_interval`", "\"auto\", or a duration"]),
         ("[targets]\nimages = \"yes\"", &["`targets.images` is \"yes\"", "true or false"]),
         ("[targets]\nallow = [\"https://a.org\"]", &["`targets.allow`", "*.example.org"]),
         ("[targets]\nallow = \"a.org\"", &["`targets.allow`", "a list"]),

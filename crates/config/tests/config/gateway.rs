@@ -3,7 +3,7 @@
 use super::{Place, config_with, show};
 use quittance_config::{CallerKey, object};
 use quittance_gateway::{KeyDigest, Rate, ReuseRule, TenantSettings, Tenants};
-use quittance_lifecycle::Reuse;
+use quittance_lifecycle::{Priority, Reuse};
 use quittance_protocol::Dialect;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +42,8 @@ kinds = ["turnstile", "image"]
 reuse = "exclusive"
 rate = "10/s"
 open_max = 7
+weight = 3
+priority = "bulk"
 dialect = "capsolver"
 balance = true
 webhook_secret_env = "HOOK"
@@ -55,7 +57,10 @@ fn every_setting_of_a_tenant_reaches_the_gateway() {
     let config = full().load().unwrap();
     let settings = config.tenants[0].settings(&config.targets).unwrap();
     let TenantSettings { name, key, targets, kinds, reuse, rate, open_max, dialect, webhook_secret, .. } =
-        settings;
+        settings.clone();
+    assert_eq!((settings.weight, settings.priority), (Some(3), Some(Priority::Bulk)));
+    let rule = config.tenants[0].rule(&config.targets);
+    assert_eq!((rule.weight, rule.priority), (Some(3), Some(Priority::Bulk)));
     assert!(settings.sees_balance);
     assert_eq!((name.as_str(), key), ("team-a", KeyDigest::of(KEY)));
     assert_eq!(targets.unwrap().allow[0].to_string(), "*.example.org");
@@ -154,6 +159,8 @@ fn what_a_tenant_cannot_mean_is_reported_with_its_line() {
         ("kinds = [\"turnstyle\"]", &["tenant.a.kinds", "did you mean `turnstile`?"]),
         ("kinds = [\"moon_phase\"]", &["tenant.a.kinds", "kinds.moon_phase.new = true"]),
         ("open_max = 0", &["tenant.a.open_max", "from 1 to"]),
+        ("weight = 0", &["tenant.a.weight", "from 1 to"]),
+        ("priority = \"urgent\"", &["tenant.a.priority", "bulk"]),
         ("dialect = \"3captcha\"", &["tenant.a.dialect", "capmonster"]),
         ("key = \"s3cr3t\"", &["tenant.a.key", "_env"]),
         ("webhook_secret = \"s3cr3t\"", &["tenant.a.webhook_secret", "_file"]),

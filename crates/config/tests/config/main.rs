@@ -6,6 +6,7 @@ mod gateway;
 mod layers;
 mod place;
 mod prices;
+mod retries;
 mod stock;
 mod store;
 
@@ -42,7 +43,9 @@ fn a_small_configuration_means_what_it_says() {
     let place = Place::with_file(SMALL).env(&[("CAPTCHAAI_API_KEY", " secret \n")]);
     let config = place.load().unwrap();
     assert_eq!(config.public_url.as_deref(), Some("http://127.0.0.1:8780"));
-    assert_eq!(config.policy, Policy { callbacks: true, ..Policy::DEFAULT });
+    let five = Some(Duration::from_secs(5));
+    let policy = Policy { callbacks: true, first_poll: five, poll_interval: five, ..Policy::DEFAULT };
+    assert_eq!(config.policy, policy);
     assert_eq!(
         config.store.url,
         StoreUrl::Embedded(place.path("quittance-data")),
@@ -69,13 +72,17 @@ fn every_setting_is_understood() {
     assert_eq!(second.codes().classify("ERROR: 1001").class, FaultClass::Unreachable);
     let mut engine = Settings::new(0, |_| None);
     config.apply(&mut engine);
-    assert_eq!(engine.throttle.submit_interval, Duration::from_millis(100), "what the dialect knows");
     assert_eq!(
-        (engine.throttle.trip_at, engine.throttle.retry_share),
+        engine.providers[0].throttle.submit_interval,
+        Duration::from_millis(100),
+        "what the dialect knows"
+    );
+    assert_eq!(
+        (engine.providers[0].throttle.trip_at, engine.providers[0].throttle.retry_share),
         (9, 250),
         "its own, and the rule for all"
     );
-    let price = |kind: &str| engine.prices.get(kind).copied();
+    let price = |kind: &str| engine.providers[0].prices.get(kind).copied();
     assert_eq!(price("turnstile"), Some(Money(2_990)), "the price for all");
     assert_eq!((price("image"), price("hcaptcha")), (Some(Money(1_000)), None), "the first provider's own");
     assert_eq!((engine.usage_days, engine.sums_days), (3, 400));
@@ -157,7 +164,7 @@ fn config_show_says_where_each_value_came_from() {
         ("allow = [\"a.org\", \"*.b.org\"]", "environment QUITTANCE_TARGETS_ALLOW"),
         ("polls_max = 3", "flag --set"),
         ("base = \"500ms\"", "from retry.preset"),
-        ("first_poll = \"5s\"", "default"),
+        ("first_poll = \"auto\"", "default"),
     ] {
         let expected = format!("{line:<44} # {origin}");
         assert!(text.lines().any(|line| line == expected), "{expected}\n{text}");

@@ -3,7 +3,8 @@
 use super::{Place, full, show};
 use quittance::{Goal, Hours, PoolSpec, Value};
 use quittance_config::{Config, object};
-use quittance_lifecycle::Money;
+use quittance_engine::{ProviderRules, Settings};
+use quittance_lifecycle::{Money, RoutingRule};
 use std::time::Duration;
 
 const POOL: &str = "[pools.login]\nkind = \"turnstile\"\nsize = 5\n";
@@ -75,14 +76,42 @@ fn rules_of_lifetimes_apply_in_their_order_and_only_for_the_provider_in_use() {
     assert_eq!(lives, [(s(90), s(20)), (s(200), None), (None, s(10)), (None, s(6)), (None, s(5))]);
 }
 
+fn provider(name: &str, rest: &str) -> String {
+    format!(
+        "[[provider]]\nname = \"{name}\"\ndialect = \"2captcha\"\nurl = \"http://a.test\"\nkey_env = \"K\"\n{rest}\n"
+    )
+}
+
 #[test]
-fn a_second_provider_is_an_error_until_it_works() {
-    let provider = |name: &str| {
-        format!(
-            "[[provider]]\nname = \"{name}\"\ndialect = \"2captcha\"\nurl = \"http://a.test\"\nkey_env = \"K\"\n"
-        )
-    };
-    check(&(provider("a") + &provider("b")), &["quittance.toml:7", "provider.b", "provider.a", "one only"]);
+fn each_provider_has_its_own_prices_and_the_rules_of_the_choice_are_read() {
+    let file = format!(
+        "routing.rule = \"cheapest\"\nrouting.kinds.turnstile = \"weighted\"\nrouting.tenants.shop = \"best\"\n{}{}{}",
+        "[[tenant]]\nname = \"shop\"\nkey_env = \"K2\"\n",
+        provider("a", "prices.turnstile = \"1\"\nkinds = [\"turnstile\"]"),
+        provider("b", "prices.turnstile = \"2\"\nweight = 3\ntenants = [\"shop\"]"),
+    );
+    let config = Place::with_file(&file).env(&[("K", "k"), ("K2", "k2")]).load().unwrap();
+    let mut engine = Settings::new(0, |_| None);
+    config.apply(&mut engine);
+    let [a, b] = &engine.providers[..] else { panic!("{:?}", engine.providers) };
+    let price = |rules: &ProviderRules| rules.prices["turnstile"].0;
+    assert_eq!((a.name.as_str(), price(a), a.weight), ("a", 1_000_000, 1));
+    assert_eq!((b.name.as_str(), price(b), b.weight), ("b", 2_000_000, 3));
+    assert_eq!(a.kinds.as_deref(), Some(&["turnstile".to_owned()][..]));
+    assert_eq!(b.tenants.as_deref(), Some(&["shop".to_owned()][..]));
+    assert_eq!(engine.routing.routing.rule, RoutingRule::Cheapest);
+    assert_eq!(engine.routing.kinds["turnstile"], RoutingRule::Weighted);
+    assert_eq!(engine.routing.tenants["shop"], RoutingRule::Best);
+}
+
+#[test]
+fn routing_for_a_tenant_that_there_is_not_is_an_error() {
+    check(&provider("a", "tenants = [\"shop\"]"), &["`provider.a.tenants`", "`shop`", "tenant list"]);
+    check(
+        &format!("routing.tenants.shop = \"best\"\n{}", provider("a", "")),
+        &["`routing.tenants.shop`", "`shop`"],
+    );
+    check(&format!("routing.rule = \"best price\"\n{}", provider("a", "")), &["`routing.rule`", "cheapest"]);
 }
 
 #[track_caller]

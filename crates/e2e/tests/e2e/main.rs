@@ -12,6 +12,8 @@ mod death;
 mod demo;
 mod either;
 mod engine;
+mod fail_over;
+mod failover;
 mod fuzz;
 mod http;
 mod lone;

@@ -34,20 +34,13 @@ impl Sim {
             }
         }
         args.extend(more);
-        let mut command = quittance(args);
-        let mut child = ChildProcess::start(command.stdout(Stdio::piped()).stdin(Stdio::null()));
-        let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
-        let mut first = String::new();
-        out.read_line(&mut first).expect("it says where it listens");
-        let output: Value = serde_json::from_str(&first).unwrap_or_else(|why| panic!("{why}: {first}"));
+        let (child, out, output) = start(&args);
         let url = output["url"].as_str().expect("it has a url").to_owned();
         Self { child, out, url, dialect }
     }
 
     fn ask(&self, verb: &str, path: &str, body: &Value) -> Value {
-        let (status, output) = call(verb, &format!("{}/mock/{path}", self.url), &body.to_string());
-        assert_eq!(status, 200, "{verb} {path}: {output}");
-        serde_json::from_str(&output).unwrap_or_else(|why| panic!("{why}: {output}"))
+        ask(verb, &format!("{}/mock/{path}", self.url), body)
     }
 
     pub(crate) fn read(&self, path: &str) -> Value {
@@ -73,13 +66,83 @@ impl Sim {
     }
 
     /// Ends the provider as a user or a supervisor does. Returns its exit code and the rest of its output.
-    pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, String) {
-        let pid = Pid::from_child(&self.child.0);
-        kill_process(pid, signal).expect("our own child can be signalled");
-        let code = self.child.end();
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).expect("it speaks UTF-8");
-        (code, rest)
+    pub(crate) fn end(self, signal: Signal) -> (Option<i32>, String) {
+        end(self.child, self.out, signal)
+    }
+}
+
+/// Starts `quittance mock --json`. Returns its process, its output, and the line that it has printed.
+fn start(args: &[&str]) -> (ChildProcess, BufReader<ChildStdout>, Value) {
+    let mut command = quittance(args.iter().copied());
+    let mut child = ChildProcess::start(command.stdout(Stdio::piped()).stdin(Stdio::null()));
+    let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
+    let mut first = String::new();
+    out.read_line(&mut first).expect("it says where it listens");
+    let output: Value = serde_json::from_str(&first).unwrap_or_else(|why| panic!("{why}: {first}"));
+    (child, out, output)
+}
+
+fn ask(verb: &str, url: &str, body: &Value) -> Value {
+    let (status, output) = call(verb, url, &body.to_string());
+    assert_eq!(status, 200, "{verb} {url}: {output}");
+    serde_json::from_str(&output).unwrap_or_else(|why| panic!("{why}: {output}"))
+}
+
+fn end(mut child: ChildProcess, mut out: BufReader<ChildStdout>, signal: Signal) -> (Option<i32>, String) {
+    kill_process(Pid::from_child(&child.0), signal).expect("our own child can be signalled");
+    let code = child.end();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("it speaks UTF-8");
+    (code, rest)
+}
+
+/// Several services that one process plays, `quittance mock --service`.
+pub(crate) struct SimServices {
+    child: ChildProcess,
+    out: BufReader<ChildStdout>,
+    /// The line that it printed: its control address and its services.
+    pub(crate) printed: Value,
+}
+
+impl SimServices {
+    /// Starts these services, each given as `NAME=DIALECT`. Solves are very short, and no client is banned.
+    pub(crate) fn start(services: &[&str]) -> Self {
+        let options: Vec<&str> = services.iter().flat_map(|service| ["--service", service]).collect();
+        let usual =
+            ["mock", "--json", "--no-bans", "--key", KEY, "--speed", "400", "--listen", "127.0.0.1:0"];
+        let (child, out, printed) = start(&[&usual[..], &options].concat());
+        Self { child, out, printed }
+    }
+
+    fn field(&self, name: &str, field: &str) -> &str {
+        let services = self.printed["services"].as_array().expect("it lists services");
+        let service = services.iter().find(|service| service["service"] == name);
+        service.and_then(|service| service[field].as_str()).unwrap_or_else(|| panic!("{name} has no {field}"))
+    }
+
+    /// The address of a service.
+    pub(crate) fn url(&self, name: &str) -> &str {
+        self.field(name, "url")
+    }
+
+    /// Changes one service: its faults, its outage or an account.
+    pub(crate) fn change(&self, verb: &str, name: &str, path: &str, body: &Value) {
+        let done = ask(verb, &format!("{}/{path}", self.field(name, "control")), body);
+        assert_eq!(done, json!({ "ok": true }));
+    }
+
+    pub(crate) fn ledger(&self, name: &str) -> SimLedger {
+        SimLedger(ask("GET", &format!("{}/ledger", self.field(name, "control")), &Value::Null))
+    }
+
+    /// The ledger of all services.
+    pub(crate) fn joined_ledger(&self) -> Value {
+        let url = self.printed["url"].as_str().expect("it has a url");
+        ask("GET", &format!("{url}/mock/ledger"), &Value::Null)
+    }
+
+    pub(crate) fn end(self, signal: Signal) -> (Option<i32>, String) {
+        end(self.child, self.out, signal)
     }
 }
 

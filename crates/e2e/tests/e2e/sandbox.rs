@@ -36,6 +36,18 @@ impl Sandbox {
         Self { callbacks, ..Self::with_config(&format!("{gateway}{}", config(provider, dialect))) }
     }
 
+    /// Adds another provider after the ones that are there.
+    pub(crate) fn and_provider(self, name: &str, url: &str, dialect: &str) -> Self {
+        let path = self.path("quittance.toml");
+        let text = fs::read_to_string(&path).expect("the sandbox has a configuration");
+        let more = format!(
+            "\n[[provider]]\nname = \"{name}\"\ndialect = \"{dialect}\"\nurl = \"{url}\"\nkey_env = \"{KEY_VARIABLE}\"\n\
+             connect_wait = \"500ms\"\nreply_wait = \"1s\"\npoll_reply_wait = \"700ms\"\nsubmit_interval = \"1ms\"\n"
+        );
+        fs::write(&path, text + &more).expect("the sandbox can be written");
+        self
+    }
+
     /// A sandbox with this provider, callbacks, and defaults for all other settings, with durations as in production.
     pub(crate) fn with_defaults(sim: &Sim, more: &str) -> Self {
         let port = free_port();

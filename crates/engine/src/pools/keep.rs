@@ -153,7 +153,7 @@ impl Engine {
         };
         // No other task changes it: chores are done one after the other.
         let Some(mut local) = lock(&self.pools).local.get(name).cloned() else { return Ok(()) };
-        let mut next = document.clone().in_currency(&self.settings.currency);
+        let mut next = document.clone().in_currency(self.currency());
         local.bring_up_to_date(&mut next, self.now());
         let mut plan = self.plan(&mut local, &mut next).await?;
         plan.level.on_their_way += u32::try_from(plan.refill.len()).unwrap_or(u32::MAX);

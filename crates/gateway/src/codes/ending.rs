@@ -20,7 +20,7 @@ pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
         Outcome::Failed(FailCause::Rejected(fault))
         | Outcome::Dead(DeadCause::Spent(fault) | DeadCause::NotTaken(Some(fault))) => code_of_fault(fault),
         Outcome::Dead(DeadCause::NotTaken(None)) => NO_SLOT.into(),
-        Outcome::Dead(DeadCause::Deadline) => TIMEOUT.into(),
+        Outcome::Dead(DeadCause::Deadline | DeadCause::TooLate { .. }) => TIMEOUT.into(),
         Outcome::Dead(DeadCause::DoubtsSpent(_) | DeadCause::Doubt | DeadCause::StoreForgot)
         | Outcome::Failed(FailCause::Cancelled)
         | Outcome::TakenByAnother => UNSOLVABLE.into(),
@@ -44,6 +44,7 @@ pub(crate) fn reason_of_outcome(outcome: &Outcome) -> Option<String> {
         Outcome::Dead(DeadCause::NotTaken(None)) => {
             "the deadline was reached before the provider could be given the task".to_owned()
         }
+        Outcome::Dead(cause @ DeadCause::TooLate { .. }) => cause.to_string(),
         Outcome::Dead(DeadCause::Deadline) => "the deadline was reached before the answer came".to_owned(),
         Outcome::Dead(DeadCause::DoubtsSpent(_) | DeadCause::Doubt) => IN_DOUBT.to_owned(),
         Outcome::Dead(DeadCause::StoreForgot) => FORGOTTEN_STEPS.to_owned(),
@@ -65,6 +66,7 @@ fn reason_of_fault(fault: &Fault) -> String {
         FaultClass::NoFunds => "the gateway's account at the provider has no money".to_owned(),
         FaultClass::AccountBlocked => "the provider does not accept the gateway's account".to_owned(),
         FaultClass::Caller => format!("the provider rejected the task ({code})"),
+        FaultClass::NotSold => format!("the provider does not sell this kind of captcha ({code})"),
         FaultClass::UnlistedCode => {
             format!("the provider answered with a code that is in no table ({code})")
         }
@@ -77,8 +79,8 @@ pub(super) fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
     match fault.class {
         FaultClass::Busy | FaultClass::Unreachable | FaultClass::AccountBlocked => NO_SLOT.into(),
         FaultClass::NoFunds => ZERO_BALANCE.into(),
-        FaultClass::Caller if is_listed(&fault.code) => fault.code.as_str().into(),
-        FaultClass::Caller => BAD_PARAMETERS.into(),
+        FaultClass::Caller | FaultClass::NotSold if is_listed(&fault.code) => fault.code.as_str().into(),
+        FaultClass::Caller | FaultClass::NotSold => BAD_PARAMETERS.into(),
         FaultClass::Unsolvable if is_listed(&fault.code) => fault.code.as_str().into(),
         FaultClass::Unsolvable | FaultClass::UnlistedCode => UNSOLVABLE.into(),
     }
@@ -114,7 +116,7 @@ const fn nearest(class: FaultClass) -> &'static str {
     match class {
         FaultClass::Busy | FaultClass::Unreachable | FaultClass::AccountBlocked => NO_SLOT,
         FaultClass::NoFunds => ZERO_BALANCE,
-        FaultClass::Caller => BAD_PARAMETERS,
+        FaultClass::Caller | FaultClass::NotSold => BAD_PARAMETERS,
         FaultClass::Unsolvable | FaultClass::UnlistedCode => UNSOLVABLE,
     }
 }
@@ -160,6 +162,18 @@ mod tests {
         }
         let hopeless = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
         assert_eq!(code_of_outcome(&dead(DeadCause::Spent(hopeless))), UNSOLVABLE);
+    }
+
+    #[test]
+    fn an_order_that_was_too_late_to_be_paid_for_says_so() {
+        let (left, needs) = (std::time::Duration::from_secs(3), std::time::Duration::from_secs(9));
+        let too_late = dead(DeadCause::TooLate { left, needs });
+        assert_eq!(code_of_outcome(&too_late), TIMEOUT);
+        let reason = reason_of_outcome(&too_late).unwrap_or_default();
+        assert!(
+            reason.contains("not submitted") && reason.contains("3s") && reason.contains("9s"),
+            "{reason}"
+        );
     }
 
     #[test]

@@ -20,11 +20,12 @@ const HOST_ADVICE: &str = "if you may automate the site, add its host to `target
 const UNKNOWN_ID: &str = "no order of this tenant has this id, or it is no longer kept (`store.keep`)";
 const ASK_SAME: &str = "use the id and the key with which the order was placed";
 const BUSY: &str = "the store is away or its disk is full, the tenant's `rate` or `open_max` is reached, the node is overloaded, or \
-                    the provider had no slot, could not be reached or did not accept the account until the deadline";
+                    the provider had no slot, could not be reached or did not accept the account until the deadline; or the queue to \
+                    the provider is longer than the order's timeout";
 const BUSY_ADVICE: &str =
     "send the order again; if the error stays, look at the log, `quittance doctor` and the tenant's limits";
-const TIMEOUT: &str =
-    "the order's deadline was reached before the answer came; a late answer is kept for the next order";
+const TIMEOUT: &str = "the order's deadline was reached before the answer came (a late answer is kept for the next order), or no answer \
+                       could come in time, so none was paid for";
 const TIMEOUT_ADVICE: &str = "place the order again, with a longer `deadline_s` if the kind needs more time";
 const KEY: &str = "the key is missing, or it is not one of this gateway's tenants'";
 const KEY_ADVICE: &str =
@@ -129,7 +130,7 @@ pub const OWN_CODES: &[OwnCode] = &[
     own(
         "ERROR_ZERO_BALANCE",
         "the account at the provider has no money, and was not topped up before the order's deadline",
-        "top the account up, then release the provider: the page has a button, and `POST /v1/admin/release` does the same",
+        "top the account up, then run `quittance provider resume`: the page has a button, and `POST /v1/admin/resume` does the same",
     ),
     own(
         "ERROR_ZERO_CAPTCHA_FILESIZE",

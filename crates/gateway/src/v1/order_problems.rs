@@ -73,6 +73,10 @@ pub fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
                 Code::HeldBack.because(detail).with_provider_code(fault.code).again_in(until.since(now))
             }
             Refusal::Expired => Code::AnswerExpired.because(detail),
+            Refusal::TooShort { .. } => Code::TooLate.because(detail).at("deadline_s"),
+            Refusal::QueueTooLong { timeout, wait } => {
+                Code::QueueTooLong.because(detail).again_in(wait.saturating_sub(timeout).max(LOOK_SOONEST))
+            }
             Refusal::NeedsAPerson => Code::NeedsAPerson.because(detail),
         },
     }

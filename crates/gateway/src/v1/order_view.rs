@@ -85,7 +85,7 @@ pub struct ShownAnswer {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorView {
-    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `in_doubt`, `answer_expired` or `claimed_by_another`.
+    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `too_late`, `in_doubt`, `answer_expired` or `claimed_by_another`.
     #[schema(pattern = "^[a-z_]+$")]
     pub code: String,
     pub message: String,
@@ -114,6 +114,8 @@ pub struct OrderInShort {
     pub deadline_at: String,
     /// Which placements are this order: `keyed`, those with its idempotency key; `shared`, equal ones; `exclusive`, no other.
     pub reuse: String,
+    /// `interactive`, `normal` or `bulk`: how urgent the order is among the orders of its tenant.
+    pub priority: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
 }
@@ -185,6 +187,7 @@ fn dead(cause: &DeadCause) -> (Status, Option<ErrorView>) {
             let provider_code = fault.as_ref().map(|fault| fault.code.clone());
             ErrorView { provider_code, ..error("deadline", cause.to_string()) }
         }
+        DeadCause::TooLate { .. } => error("too_late", cause.to_string()),
         DeadCause::Doubt => error("in_doubt", cause.to_string()),
         DeadCause::StoreForgot => error("store_forgot", cause.to_string()),
     };
@@ -228,6 +231,7 @@ impl OrderInShort {
             created_at: rfc3339(order.placed),
             deadline_at: rfc3339(order.deadline),
             reuse: if order.terms.keyed { "keyed" } else { order.terms.reuse.name() }.to_owned(),
+            priority: order.priority.name().to_owned(),
             error,
         }
     }
@@ -266,7 +270,7 @@ impl OrderInFull {
             cost: known.map(decimal),
             cost_micros: known.map(|cost| cost.0),
             unpriced: cost.map_or(0, |cost| cost.unpriced),
-            currency: order.terms.currency(currency).to_owned(),
+            currency: order.currency(currency).to_owned(),
         };
         let Outcome::Answered(answer) = outcome else { return Some(without_answer) };
         Some(Self {

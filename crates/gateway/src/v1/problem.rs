@@ -67,6 +67,8 @@ codes! {
         "The order may have been removed some time after its end, or it belongs to another tenant.";
     UnknownPool "unknown_pool" 404 "Pool not found",
         "GET /v1/pools lists the pools.";
+    UnknownProvider "unknown_provider" 404 "Provider not found",
+        "GET /v1/admin/providers lists the providers.";
     UnknownBulk "unknown_bulk" 404 "Bulk action not found",
         "GET /v1/admin/dead/bulk lists the bulk actions in progress and those of the last day; `quittance dead stop` without a number stops all.";
     UnknownAlert "unknown_alert" 404 "Alert not found",
@@ -109,6 +111,8 @@ codes! {
         "Use another Idempotency-Key for another order.";
     HeldBack "held_back" 422 "The provider rejected the same order a moment ago",
         "Fix what `provider_code` names, or wait before you retry.";
+    TooLate "too_late" 422 "No answer would come in time",
+        "Send a longer `deadline_s`: `detail` says how long the quickest of the last answers took.";
     RateLimited "rate_limited" 429 "Too many orders per unit of time",
         "Wait for the seconds in Retry-After, then retry.";
     TooManyOpen "too_many_open" 429 "Too many open orders",
@@ -127,6 +131,8 @@ codes! {
         "Wait for the seconds in Retry-After, then retry.";
     Internal "internal" 500 "Internal error",
         "Retry with the same Idempotency-Key: nothing is paid twice. Please report this bug.";
+    QueueTooLong "queue_too_long" 503 "The queue to the provider is longer than the order's timeout",
+        "Wait for the seconds in Retry-After, then retry, or send a longer `deadline_s`.";
     StoreUnavailable "store_unavailable" 503 "The store is not available",
         "Retry with the same Idempotency-Key: nothing is paid twice.";
 }

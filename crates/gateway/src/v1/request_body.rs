@@ -13,7 +13,7 @@ use quittance_lifecycle::terms::{
     FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
     TEXT_BYTES_MAX, TIMEOUT_MAX,
 };
-use quittance_lifecycle::{Draft, Reuse, Value as Param};
+use quittance_lifecycle::{Draft, MAX_RETRIES_MAX, Priority, RetryLimits, Reuse, Value as Param};
 use quittance_protocol::classic::json_document::{self, BadDocument};
 use quittance_webhooks::WebhookFormat;
 use serde_json::{Map, Value, json};
@@ -34,6 +34,12 @@ pub const MIN_LIFE_MAX_S: u64 = 86_400;
 
 const MIN_LIFE_WORDS: &str = "Life that the answer must have left when it is handed out, also when it is read by its id. \
                               Orders with different values are different orders.";
+
+const MAX_RETRIES_WORDS: &str = "Most attempts after the first one; 0 means one attempt only. A number above the operator's limit has no effect.";
+const RETRY_BASE_WORDS: &str =
+    "First pause before a retry, in seconds. A pause shorter than the operator's has no effect.";
+const RETRY_CAP_WORDS: &str =
+    "Longest pause before a retry, in seconds. A pause shorter than the operator's has no effect.";
 
 /// Standard base64 with padding. Bits that do not fill a byte are ignored.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -147,6 +153,15 @@ impl JsonBody {
         })
     }
 
+    /// A whole number from 0 to `most`.
+    pub fn count(&mut self, field: &str, most: u8) -> Result<Option<u8>, Refused> {
+        let Some(value) = self.take(field) else { return Ok(None) };
+        let count = value.as_u64().and_then(|count| u8::try_from(count).ok()).filter(|count| *count <= most);
+        count
+            .map(Some)
+            .ok_or_else(|| Refused::bad(field, format!("`{field}` must be a whole number from 0 to {most}.")))
+    }
+
     pub fn objects(&mut self, field: &str) -> Result<Map<String, Value>, Refused> {
         match self.take(field) {
             None => Ok(Map::new()),
@@ -178,12 +193,34 @@ impl JsonBody {
             Some("exclusive") => Some(Reuse::Exclusive),
             Some(_) => return Err(Refused::bad("reuse", "`reuse` is `shared` or `exclusive`.")),
         };
+        let priority = match self.text("priority")? {
+            None => None,
+            Some(name) => Some(Priority::parse(&name).ok_or_else(|| {
+                Refused::bad("priority", "`priority` is `interactive`, `normal` or `bulk`.")
+            })?),
+        };
         let timeout = self.seconds("deadline_s", 1, TIMEOUT_MAX.as_secs())?;
+        let pause_max = *order_options::RETRY_PAUSE_S.end();
+        let retry = RetryLimits {
+            max_retries: self.count("max_retries", MAX_RETRIES_MAX)?,
+            base: self.seconds("retry_base_s", 0, pause_max)?,
+            cap: self.seconds("retry_cap_s", 0, pause_max)?,
+        };
         let min_life = self.seconds("min_life_s", 0, MIN_LIFE_MAX_S)?;
         let no_stock = self.truth("no_stock")?.unwrap_or(false);
         let webhook = self.callback()?;
         self.done()?;
-        let draft = Draft { params, idempotency_key, reuse, timeout, min_life, no_stock, ..Draft::default() };
+        let draft = Draft {
+            params,
+            idempotency_key,
+            reuse,
+            priority,
+            timeout,
+            retry,
+            min_life,
+            no_stock,
+            ..Draft::default()
+        };
         Ok(OrderRequest { kind, draft, webhook, is_strict: false })
     }
 
@@ -350,6 +387,14 @@ impl PartialSchema for NewOrder {
             .schema_type(or_null(Type::String))
             .enum_values(Some([json!("shared"), json!("exclusive"), Value::Null]))
             .description(Some("How to treat equal orders: `shared` (one job, one answer) or `exclusive` (each its own job)."));
+        let priorities =
+            Priority::ALL.map(|priority| json!(priority.name())).into_iter().chain([Value::Null]);
+        let priority = ObjectBuilder::new()
+            .schema_type(or_null(Type::String))
+            .enum_values(Some(priorities))
+            .description(Some(
+                "How urgent the order is among the orders of this tenant. Absent: as the operator sets it.",
+            ));
         let idempotency_key = ObjectBuilder::new()
             .schema_type(or_null(Type::String))
             .min_length(Some(1))
@@ -359,6 +404,12 @@ impl PartialSchema for NewOrder {
         let no_stock = ObjectBuilder::new()
             .schema_type(or_null(Type::Boolean))
             .description(Some("Whether to buy an answer instead of taking one from the stock."));
+        let max_retries = ObjectBuilder::new()
+            .schema_type(or_null(Type::Integer))
+            .minimum(Some(0.0))
+            .maximum(Some(f64::from(MAX_RETRIES_MAX)))
+            .description(Some(MAX_RETRIES_WORDS));
+        let pause_max = *order_options::RETRY_PAUSE_S.end();
         let callback = ObjectBuilder::new()
             .schema_type(or_null(Type::String))
             .max_length(Some(WEBHOOK_URL_BYTES_MAX))
@@ -376,7 +427,11 @@ impl PartialSchema for NewOrder {
             .property("files", by_name(base64_text(), "Parameters that are files, in base64."))
             .property("idempotency_key", idempotency_key)
             .property("reuse", reuse)
+            .property("priority", priority)
             .property("deadline_s", seconds(1, TIMEOUT_MAX.as_secs(), "How long the order may take."))
+            .property("max_retries", max_retries)
+            .property("retry_base_s", seconds(0, pause_max, RETRY_BASE_WORDS))
+            .property("retry_cap_s", seconds(0, pause_max, RETRY_CAP_WORDS))
             .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, MIN_LIFE_WORDS))
             .property("no_stock", no_stock)
             .property("callback_url", callback)

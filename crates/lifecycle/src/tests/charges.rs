@@ -2,13 +2,13 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    CallbackResult, Counters, Decision, Event, Fault, FaultClass, Gate, Money, Order, Phase, Policy,
-    PollOutcome, Reuse, Slot, SubmitOutcome, Unsolvable, WhenInDoubt, transition,
+    CallbackResult, Counters, Decision, Event, Fault, FaultClass, Money, Offer, Order, Phase, Policy,
+    PollOutcome, Reuse, Slot, SubmitOutcome, SubmitRoute, Unsolvable, WhenInDoubt, transition,
 };
 use alloc::format;
 use alloc::sync::Arc;
 
-const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
+const WAKE: Event = Event::Woken { stamp: 1, route: SubmitRoute::To(Offer::OF_TERMS) };
 
 /// An order and what its steps have added to usage.
 struct ChargeCase {

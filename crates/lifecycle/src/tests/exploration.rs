@@ -3,10 +3,11 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Advance, Answer, Attempt, CallbackResult, Decision, DeliveryOutcome, Effect, Event, Evidence, FailCause,
-    Fault, FaultClass, FaultRule, Gate, Key, Order, Phase, Placement, Policy, PollOutcome, Progress,
-    ProviderAnswer, Remedy, ReportOutcome, Reuse, Signal, SubmitOutcome, Terms, Timestamp, WhenInDoubt,
-    place, surplus_as_order, transition,
+    Advance, Answer, Attempt, AttemptAccount, CallbackResult, Decision, DeliveryOutcome, Effect, Event,
+    Evidence, FailCause, Fault, FaultClass, FaultRule, Key, Money, Offer, Order, PassedOver, Phase,
+    Placement, Policy, PollOutcome, Progress, ProviderAnswer, Remedy, ReportOutcome, Reuse, Signal,
+    SubmitOutcome, SubmitRoute, Terms, Timestamp, WhenInDoubt, WhyPassedOver, place, surplus_as_order,
+    transition,
 };
 use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
@@ -57,6 +58,7 @@ every!(
     Claimed,
     Cancelled,
     Replayed,
+    ReplayedAfterOutage,
     Dropped,
     Noted,
     Released,
@@ -69,11 +71,19 @@ every!(
     Recalled,
 );
 
+/// An offer of an account that is not the first by the operator's rule.
+fn offer_of_another_account() -> Offer {
+    let account = AttemptAccount { account: "other USD".into(), price: Some(Money(3)) };
+    let passed_over = vec![PassedOver { account: String::new(), why: WhyPassedOver::Tripped }];
+    Offer { account: Some(account), passed_over }
+}
+
 /// Every event that can happen to this order, in each of its forms.
 fn events(order: &Order, now: Timestamp) -> Vec<Event> {
     let mut events = vec![
-        Event::Woken { stamp: 1, gate: Gate::Pass },
-        Event::Woken { stamp: 2, gate: Gate::ShutUntil(now + secs(9)) },
+        Event::Woken { stamp: 1, route: SubmitRoute::To(Offer::OF_TERMS) },
+        Event::Woken { stamp: 1, route: SubmitRoute::To(offer_of_another_account()) },
+        Event::Woken { stamp: 2, route: SubmitRoute::ShutUntil(now + secs(9)) },
         Event::Claimed { by: order.key, min_life: order.terms.min_life },
         Event::Claimed { by: Key([9; 32]), min_life: order.terms.min_life },
         served_from_stock(order.claimant(), now),
@@ -84,6 +94,7 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
         Event::HandedOver { by: order.key, to: order.key },
         Event::Cancelled,
         Event::Replayed,
+        Event::ReplayedAfterOutage { provider: "first".into(), died_since: START },
         Event::Dropped,
         Event::Released,
         Event::Noted { text: "a note".into() },
@@ -96,7 +107,12 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
         Event::WebhookAdded { url: "https://caller.test/".into(), dialect: "v1".into() },
     ];
     for webhook in 0..=order.last_webhook + 1 {
-        let outcomes = [DeliveryOutcome::Delivered, DeliveryOutcome::NotDelivered { why: "HTTP 500".into() }];
+        let why = || "HTTP 500".into();
+        let outcomes = [
+            DeliveryOutcome::Delivered,
+            DeliveryOutcome::NotDelivered { why: why() },
+            DeliveryOutcome::SwitchedOff { why: why() },
+        ];
         events.extend(outcomes.map(|outcome| Event::WebhookTried { webhook, outcome }));
     }
     for attempt in 0..=order.last_attempt + 1 {
@@ -146,6 +162,7 @@ fn former(number: u32) -> Attempt {
         unpriced_since: None,
         former: None,
         callback_address: None,
+        account: None,
     }
 }
 
@@ -165,6 +182,7 @@ fn served_from_stock(by: Key, now: Timestamp) -> Event {
         unpriced_since: None,
         former: None,
         callback_address: None,
+        account: None,
     };
     let ProviderAnswer { payload, cost, .. } = delivery("from the stock");
     let answer = Answer { payload, attempt: 7, earliest, expires: Some(earliest + secs(120)), cost };
@@ -234,8 +252,10 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
     assert_eq!(spends, matches!(effect, Some(Effect::Submit { .. })), "{}", context());
     assert_eq!(u64::from(spends), counters.attempts);
     if spends {
-        assert!(matches!(event, Event::Woken { gate: Gate::Pass, .. }), "{}", context());
+        assert!(matches!(event, Event::Woken { route: SubmitRoute::To(_), .. }), "{}", context());
         assert!(order.wanted && now < order.deadline, "{}", context());
+        let most = next.terms.retry.retries_within(policy.max_retries);
+        assert!(most.is_none_or(|most| next.life_attempts <= u32::from(most) + 1), "{}", context());
         assert!(!order.steps_lost, "only an operator may decide to pay again: {}", context());
         assert!(
             matches!(order.phase, Phase::Queued { held: false, .. } | Phase::InDoubt { .. }),
@@ -244,6 +264,9 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         );
         assert!(matches!(next.phase, Phase::Submitting { stamp: 1, .. }), "{}", context());
         assert_eq!(next.last_attempt, order.last_attempt + 1);
+        // No doubt is left before it was waited out, whatever other account could take the order.
+        let is_in_doubt = matches!(order.phase, Phase::InDoubt { .. });
+        assert!(!is_in_doubt || order.phase_due().is_some_and(|due| due <= now), "{}", context());
         // Nothing that may be paid for is left behind uncounted.
         let open = order.attempts.iter().filter(|attempt| attempt.is_open()).count();
         assert!(counters.possible_doubles >= open as u64, "{}", context());
@@ -257,15 +280,27 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
     }
     assert_eq!(u64::from(next.possible_doubles - order.possible_doubles), counters.possible_doubles);
     assert_eq!(paid(next) - paid(order), usize::try_from(counters.paid).unwrap(), "{}", context());
-    // Retries only ever grow within a life, and each stays within its limit.
-    if next.life == order.life {
+    // Retries only ever grow within a life, and each stays within its limit. They begin again at another account.
+    if next.used_up.len() > order.used_up.len() {
+        assert!(policy.can_fail_over, "{}", context());
+        assert_eq!(next.retries, [0; Signal::ALL.len()]);
+        assert!(matches!(next.phase, Phase::Queued { held: false, .. }), "{}", context());
+    } else if next.life == order.life {
         assert!(next.retries.iter().zip(order.retries).all(|(after, before)| *after >= before));
     } else {
-        assert_eq!((next.life, event), (order.life + 1, &Event::Replayed));
+        assert_eq!(next.life, order.life + 1);
+        assert!(matches!(event, Event::Replayed | Event::ReplayedAfterOutage { .. }), "{}", context());
     }
     for signal in Signal::ALL {
         let limit = policy.faults.rule(signal).limit;
         assert!(limit.is_none_or(|limit| next.retries[signal.index()] <= limit), "{}", context());
+    }
+    // Without a person, an order is replayed only if nothing can be paid twice by it.
+    if let Event::ReplayedAfterOutage { .. } = event {
+        let is_free = |attempt: &Attempt| attempt.sent < order.placed || attempt.is_rejected();
+        assert!(order.attempts.iter().all(is_free), "{}", context());
+        assert!(!order.attempts.iter().any(Attempt::is_open) && !order.steps_lost, "{}", context());
+        assert!(matches!(next.phase, Phase::Queued { .. }), "{}", context());
     }
     // What is not fit to be handed out never becomes the answer.
     if let Phase::Solved { answer, .. } = &next.phase
@@ -413,10 +448,19 @@ fn every_phase_meets_every_event_at_every_interesting_moment() {
             (false, Reuse::Shared, false),
         ] {
             let terms = agreed(single_use, reuse, keyed);
-            let (phases, made) = explore(&terms, &few_retries(policy(callbacks, when_in_doubt)));
-            steps += made;
-            met.extend(phases.into_keys());
+            for can_fail_over in [false, true] {
+                let policy = Policy { can_fail_over, ..policy(callbacks, when_in_doubt) };
+                let (phases, made) = explore(&terms, &few_retries(policy));
+                steps += made;
+                met.extend(phases.into_keys());
+            }
         }
+    }
+    let terms = agreed(true, Reuse::Exclusive, true);
+    for can_fail_over in [false, true] {
+        let policy = policy(true, WhenInDoubt::Resubmit);
+        let (_, made) = explore(&terms, &Policy { can_fail_over, max_retries: Some(0), ..policy });
+        steps += made;
     }
     assert_eq!(met, PHASES.iter().copied().collect());
     assert!(steps > 100_000, "only {steps} steps");

@@ -2,15 +2,15 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Advance, Attempt, CallbackResult, Counters, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage,
-    Phase, Placement, Policy, PollOutcome, Progress, ProviderAnswer, Receipt, Reuse, SubmitOutcome, Terms,
-    Timestamp, WhenInDoubt, WhyIgnored, place, transition,
+    Advance, Attempt, CallbackResult, Counters, Decision, Event, HandOut, Key, Offer, Order, Origin, Outage,
+    Phase, Placement, Policy, PollOutcome, Progress, ProviderAnswer, Receipt, Reuse, SubmitOutcome,
+    SubmitRoute, Terms, Timestamp, WhenInDoubt, WhyIgnored, place, transition,
 };
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
+const WAKE: Event = Event::Woken { stamp: 1, route: SubmitRoute::To(Offer::OF_TERMS) };
 
 fn calls() -> Policy {
     policy(true, WhenInDoubt::Resubmit)

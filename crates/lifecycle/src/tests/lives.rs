@@ -2,9 +2,9 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Answer, CallbackResult, DeadCause, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Key,
-    Order, Pace, Phase, Placement, Policy, PollOutcome, Preset, Refusal, Remedy, Reuse, SubmitOutcome, Terms,
-    Timestamp, WhenInDoubt, place, surplus_as_order, transition,
+    Answer, CallbackResult, DeadCause, Decision, Effect, Event, Evidence, Fault, FaultClass, Key, Offer,
+    Order, Pace, Phase, Placement, Policy, PollOutcome, Preset, Refusal, Remedy, Reuse, SubmitOutcome,
+    SubmitRoute, Terms, Timestamp, WhenInDoubt, place, surplus_as_order, transition,
 };
 use alloc::format;
 use alloc::sync::Arc;
@@ -22,7 +22,7 @@ fn tell(policy: &Policy, steps: &[(u64, Event)]) -> Order {
     })
 }
 
-const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
+const WAKE: Event = Event::Woken { stamp: 1, route: SubmitRoute::To(Offer::OF_TERMS) };
 
 fn refused(attempt: u32, class: FaultClass) -> Event {
     Event::Submitted { attempt, outcome: SubmitOutcome::Rejected(Fault::new(class, "CODE")) }
@@ -47,7 +47,7 @@ fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
     let policy = policy(true, WhenInDoubt::Resubmit).with_preset(Preset::Standard);
     for class in FaultClass::ALL {
         let rule = policy.faults.rule(class);
-        if matches!(rule.remedy, Remedy::Tell | Remedy::Hold) {
+        if matches!(rule.remedy, Remedy::Tell | Remedy::Hold | Remedy::Elsewhere) {
             continue;
         }
         let (key, terms) = agreed(true, Reuse::Shared, false);
@@ -419,12 +419,16 @@ fn a_task_is_polled_before_the_deadline_however_slow_its_kind_is() {
         let order = tell(&policy, &[(0, WAKE), (1, accepted(1))]);
         let Phase::Solving { poll_at, .. } = order.phase else { panic!("{}", order.phase.name()) };
         assert!(
-            poll_at + policy.poll_interval < order.deadline,
+            poll_at + policy.usual_interval() < order.deadline,
             "there is time for an answer, and for one lost reply"
         );
     }
     let hasty = Policy { timeout: secs(8), ..policy(false, WhenInDoubt::Resubmit) };
-    assert_eq!(hasty.first_ask(Some(secs(8))), hasty.first_poll, "but never sooner than the provider allows");
+    assert_eq!(
+        hasty.first_ask(Some(secs(6))),
+        hasty.first_poll(),
+        "but never sooner than the provider allows"
+    );
 }
 
 /// When a store forgets, an order that a node remembers continues, and is listed for an operator until it is dropped.

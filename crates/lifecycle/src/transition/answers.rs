@@ -112,7 +112,7 @@ impl NextOrder {
                 self.waste(&answer);
                 self.tell(TimelineEvent::TooOld { attempt: number });
                 if was_current {
-                    self.retry_or_end(Fault::new(FaultClass::Unsolvable, "ANSWER_TOO_OLD"), policy)
+                    self.retry_or_end(number, Fault::new(FaultClass::Unsolvable, "ANSWER_TOO_OLD"), policy)
                 } else {
                     self.done()
                 }
@@ -170,7 +170,7 @@ impl NextOrder {
         self.remember_task(number);
         self.set_progress(number, Progress::Answered);
         // A callback says no price, and some providers never do: then the price list decides.
-        let cost = delivery.cost.or(self.next.terms.price).filter(|_| !policy.other_currency);
+        let cost = delivery.cost.or_else(|| self.listed_price(number)).filter(|_| !policy.other_currency);
         self.charge(number, cost);
         let arrived = receipt.map_or(self.now, |receipt| receipt.at.min(self.now));
         let earliest = self.next.attempt(number).map_or(self.now, |attempt| {
@@ -255,6 +255,7 @@ impl NextOrder {
     }
 
     pub(super) fn waste(&mut self, answer: &Answer) {
+        self.book_on(answer.attempt);
         self.counters.wasted = 1;
         self.counters.wasted_micros = answer.cost.map_or(0, |Money(micros)| micros);
         self.counters.wasted_unpriced = u64::from(answer.cost.is_none());

@@ -42,7 +42,7 @@ impl NextOrder {
     /// Sets the cost of an attempt that ended with a fault. It is zero if the provider did not take the task, and
     /// follows the provider's rules if the task was unsolvable. Otherwise it is unknown.
     pub(super) fn charge_for_a_fault(&mut self, number: u32, class: FaultClass, policy: &Policy) {
-        let price = self.next.terms.price.filter(|_| !policy.other_currency);
+        let price = self.listed_price(number).filter(|_| !policy.other_currency);
         let is_accepted = self.next.attempt(number).is_some_and(|attempt| attempt.accepted);
         if !is_accepted {
             return self.is_unpriced_no_more(number);
@@ -50,7 +50,7 @@ impl NextOrder {
         let cost = match (class, policy.unsolvable) {
             (FaultClass::Unsolvable, Unsolvable::Charged) => price,
             (FaultClass::Unsolvable, Unsolvable::Free) => Some(Money(0)),
-            _ => self.free(),
+            _ => self.free(number),
         };
         self.charge(number, cost);
     }
@@ -72,15 +72,19 @@ impl NextOrder {
         };
         let left: Vec<u32> =
             self.next.attempts.iter().filter(is_left).map(|attempt| attempt.number).collect();
-        let cost = self.free();
         for number in left {
-            self.charge(number, cost);
+            self.charge(number, self.free(number));
         }
     }
 
+    /// The price of an answer to this attempt by the price list of its account.
+    pub(super) fn listed_price(&self, number: u32) -> Option<Money> {
+        self.next.attempt(number).and_then(|attempt| self.next.listed_price_of(attempt))
+    }
+
     /// A price of 0 if answers are free by the price list: then attempts without an answer are free, too.
-    fn free(&self) -> Option<Money> {
-        self.next.terms.price.filter(|price| *price == Money(0))
+    fn free(&self, number: u32) -> Option<Money> {
+        self.listed_price(number).filter(|price| *price == Money(0))
     }
 
     /// Whether an attempt of this order was charged, or may have been.

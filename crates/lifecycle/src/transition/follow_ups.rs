@@ -3,10 +3,10 @@
 use super::{Decision, NextOrder, WhyIgnored};
 use crate::event::{DeliveryOutcome, Effect, ReportOutcome};
 use crate::follow_up::{
-    DeliveryState, FOLLOW_UP_WAIT, REPORT_PAUSES, Report, ReportState, WEBHOOK_PAUSES, WEBHOOKS_MAX,
-    WHY_BYTES_MAX, Webhook,
+    DeliveryState, FOLLOW_UP_WAIT, REPORT_PAUSES, Report, ReportState, WEBHOOKS_MAX, WHY_BYTES_MAX, Webhook,
 };
 use crate::order::{HandOut, Order, Phase, Progress};
+use crate::policy::Policy;
 use crate::time::Timestamp;
 use crate::timeline::TimelineEvent;
 use alloc::string::String;
@@ -190,7 +190,12 @@ impl NextOrder {
         self.done()
     }
 
-    pub(super) fn webhook_tried(mut self, number: u32, outcome: DeliveryOutcome) -> Decision {
+    pub(super) fn webhook_tried(
+        mut self,
+        number: u32,
+        outcome: DeliveryOutcome,
+        policy: &Policy,
+    ) -> Decision {
         let now = self.now;
         let webhooks = &mut self.next.webhooks;
         let Some(index) = webhooks.iter().position(|webhook| webhook.number == number) else {
@@ -208,11 +213,12 @@ impl NextOrder {
             DeliveryOutcome::NotDelivered { why } => {
                 let why = shortened(why);
                 self.counters.webhooks_failed = 1;
-                let pause = WEBHOOK_PAUSES.get(usize::from(tries).saturating_sub(1));
-                webhooks[index].state = match pause {
-                    Some(pause) => DeliveryState::Owed { at: now + *pause, tries },
-                    None => DeliveryState::Dead { at: now, why: why.clone() },
-                };
+                webhooks[index].state = policy.webhook_pauses.next(now, tries, &why);
+                self.tell(TimelineEvent::WebhookFailed { webhook: number, why });
+            }
+            DeliveryOutcome::SwitchedOff { why } => {
+                let why = shortened(why);
+                webhooks[index].state = DeliveryState::Dead { at: now, why: why.clone() };
                 self.tell(TimelineEvent::WebhookFailed { webhook: number, why });
             }
         }

@@ -42,7 +42,7 @@ impl NextOrder {
             let progress = match &attempt.progress {
                 _ if self.next.attempts.iter().any(|known| known.former == former) => continue,
                 Progress::Solving { task } | Progress::Trailing { task, .. } => {
-                    Progress::Trailing { task: task.clone(), poll_at: self.now + policy.poll_interval }
+                    Progress::Trailing { task: task.clone(), poll_at: self.now + policy.usual_interval() }
                 }
                 Progress::Sent | Progress::GivenUp { .. } if is_waiting => Progress::Sent,
                 Progress::Sent | Progress::GivenUp { .. } => Progress::GivenUp { counted: true },

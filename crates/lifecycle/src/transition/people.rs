@@ -6,9 +6,11 @@ use crate::account::currency_of;
 use crate::answer::Answer;
 use crate::counters::Counters;
 use crate::fault::{Fault, Signal};
+use crate::in_time::refuse_too_late;
 use crate::key::Key;
 use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::Policy;
+use crate::priority::Priority;
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use crate::timeline::{NOTE_BYTES_MAX, Timeline, TimelineEvent};
@@ -77,6 +79,10 @@ pub enum Refusal {
     Expired,
     /// The order is a dead letter in doubt: only an operator may decide to pay again.
     NeedsAPerson,
+    /// No answer of this kind came as quickly as this lately, so the order would be paid for in vain.
+    TooShort { timeout: Duration, needs: Duration },
+    /// The orders before this one take longer than its timeout, at the pace at which they leave the queue.
+    QueueTooLong { timeout: Duration, wait: Duration },
 }
 
 /// Decides what a placement does, given the record under its key (`existing`) and the record of the order
@@ -144,7 +150,9 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
     match &order.phase {
         phase if phase.is_open() => {
             // A herd joins without a write; only a placement that would soon get "too late" moves the deadline.
-            if order.wanted && order.deadline.since(now) >= terms.timeout / 2 {
+            // So does one that is more urgent than all before it.
+            let is_urgent = terms.priority < order.priority;
+            if order.wanted && !is_urgent && order.deadline.since(now) >= terms.timeout / 2 {
                 return stands(Origin::Joined);
             }
             NextOrder::new(order, now).rejoin(terms)
@@ -231,6 +239,7 @@ fn is_a_repeat(order: &Order, solved: Timestamp, now: Timestamp, policy: &Policy
 pub(super) fn new_order(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
     Order {
         key,
+        priority: terms.priority,
         terms,
         born: now,
         life: 0,
@@ -242,12 +251,16 @@ pub(super) fn new_order(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
         attempts: Vec::new(),
         last_attempt: 0,
         retries: [0; Signal::ALL.len()],
+        life_attempts: 0,
         possible_doubles: 0,
         webhooks: Vec::new(),
         last_webhook: 0,
         put_back: None,
         steps_lost: false,
         followed_by: None,
+        used_up: Vec::new(),
+        held_off: None,
+        booked_on: None,
         timeline: Timeline::default(),
     }
 }
@@ -281,9 +294,15 @@ impl NextOrder {
         if currency_of(&self.next.terms.account) != currency_of(&terms.account) {
             self.next.forget_prices();
         }
+        self.next.keep_accounts(terms);
         self.next.terms = Arc::clone(terms);
         self.counters.asked = u64::from(terms.slot.is_none());
         self.restart(policy);
+        if matches!(self.next.phase, Phase::Queued { .. })
+            && let Some(refusal) = refuse_too_late(terms, policy)
+        {
+            return Placement::Refused(refusal);
+        }
         let life = self.next.life;
         self.tell(TimelineEvent::Placed { life });
         // Resuming what an earlier life has paid for is joining it, as far as the money goes.
@@ -298,8 +317,17 @@ impl NextOrder {
         self.counters.joined = 1;
         self.next.wanted = true;
         self.next.deadline = self.next.deadline.max(self.now + terms.timeout);
-        self.tell(TimelineEvent::Rejoined);
+        self.hasten(terms.priority);
         self.placement(Origin::Joined)
+    }
+
+    /// Makes the order as urgent as this placement, if it was less urgent.
+    fn hasten(&mut self, priority: Priority) {
+        if priority >= self.next.priority {
+            return self.tell(TimelineEvent::Rejoined);
+        }
+        self.next.priority = priority;
+        self.tell(TimelineEvent::Hastened { priority });
     }
 
     pub(super) fn take_off_the_stock(mut self, origin: Origin) -> Placement {
@@ -332,7 +360,11 @@ impl NextOrder {
         order.wanted = true;
         order.uncollected = false;
         order.followed_by = None;
+        order.priority = order.terms.priority;
         order.retries = [0; Signal::ALL.len()];
+        order.life_attempts = 0;
+        order.used_up.clear();
+        order.held_off = None;
         order.phase = Phase::Queued { until: now, held: false };
         self.wait_for_what_is_paid(dead_since, policy);
     }
@@ -395,6 +427,28 @@ impl NextOrder {
         self.done()
     }
 
+    /// Replays a dead letter because the outage is over that made it one. Only if this cannot pay twice.
+    pub(super) fn replayed_after_outage(
+        mut self,
+        provider: String,
+        died_since: Timestamp,
+        policy: &Policy,
+    ) -> Decision {
+        match self.next.phase {
+            Phase::Dead { at, .. } if at >= died_since => {}
+            _ => return Decision::Ignore(WhyIgnored::TooOld),
+        }
+        let may_bring_an_answer = |attempt: &Attempt| {
+            attempt.is_open() || attempt.progress == (Progress::GivenUp { counted: false })
+        };
+        if !self.next.died_of_outage() || self.next.attempts.iter().any(may_bring_an_answer) {
+            return Decision::Ignore(WhyIgnored::WrongPhase);
+        }
+        self.restart(policy);
+        self.tell(TimelineEvent::ReplayedAfterOutage { provider });
+        self.done()
+    }
+
     /// Drops a dead letter: the order ends as if it had been cancelled. An attempt that may be paid for is
     /// still polled, and its answer goes to the stock.
     pub(super) fn dropped(mut self) -> Decision {
@@ -419,8 +473,11 @@ impl NextOrder {
 
     pub(super) fn released(mut self) -> Decision {
         let now = self.now;
+        // It found every gate shut. What it waits for after a fault is another matter.
+        let last = self.next.timeline.entries.last().map(|entry| &entry.event);
+        let is_deferred = matches!(last, Some(TimelineEvent::Deferred { until }) if *until > now);
         match &mut self.next.phase {
-            Phase::Queued { until, held } if *held => (*until, *held) = (now, false),
+            Phase::Queued { until, held } if *held || is_deferred => (*until, *held) = (now, false),
             // Only polls that were held. All others keep the provider's pauses.
             Phase::Solving { poll_at, .. } if *poll_at >= self.next.deadline => *poll_at = now,
             _ => return Decision::Ignore(WhyIgnored::WrongPhase),

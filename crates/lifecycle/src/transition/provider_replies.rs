@@ -9,6 +9,9 @@ use crate::time::Timestamp;
 use crate::timeline::TimelineEvent;
 use alloc::string::String;
 
+/// After so many polls in a row without a reply, a provider counts as gone for an order that another one can take.
+const MISSES_MAX: u8 = 3;
+
 impl NextOrder {
     pub(super) fn submitted(mut self, number: u32, outcome: SubmitOutcome, policy: &Policy) -> Decision {
         let Some(attempt) = self.next.attempt(number) else {
@@ -66,11 +69,7 @@ impl NextOrder {
     }
 
     pub(super) fn first_ask_at(&self, number: u32, policy: &Policy) -> Timestamp {
-        let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
-        // A poll after the deadline finds an answer for which no caller waits any more.
-        let timeout = self.next.deadline.since(sent);
-        let usable = self.next.terms.usable().map_or(timeout, |usable| usable.min(timeout));
-        sent + policy.first_ask(Some(usable))
+        self.next.first_ask_at(number, policy).unwrap_or(self.now + policy.first_poll())
     }
 
     /// Counts the attempt as paid, once, because the provider is known to have taken it.
@@ -106,7 +105,10 @@ impl NextOrder {
             PollOutcome::Pending => {
                 // Not `now`: the reply may have been on its way while the task was solved.
                 attempt.unsolved_at = attempt.unsolved_at.max(asked);
-                let again = self.now + policy.poll_interval;
+                let age = asked.since(attempt.sent);
+                let again = asked + policy.ask_again(age, self.next.usable_at(asked));
+                // If the reply was slow, the provider has too much to do already.
+                let again = again.max(self.now + policy.least_interval());
                 // Polled early, for evidence: the answer is still expected by callback.
                 let overdue = if policy.callbacks { self.first_ask_at(number, policy) } else { again };
                 let poll_at = again.max(overdue);
@@ -124,7 +126,9 @@ impl NextOrder {
                     self.ask_again(number, poll_at, 0);
                     self.done()
                 }
-                FaultClass::Unsolvable | FaultClass::Caller => self.faulted(number, fault, policy),
+                FaultClass::Unsolvable | FaultClass::Caller | FaultClass::NotSold => {
+                    self.faulted(number, fault, policy)
+                }
                 FaultClass::UnlistedCode => self.puzzled(number, fault, policy),
             },
         }
@@ -146,11 +150,28 @@ impl NextOrder {
 
     pub(super) fn missed(mut self, number: u32, policy: &Policy) -> Decision {
         let misses = if let Phase::Solving { misses, .. } = self.next.phase { misses } else { 0 };
+        if self.is_lost_there(number, misses.saturating_add(1), policy) {
+            self.leave(policy);
+            self.tell(TimelineEvent::GaveUp { attempt: number });
+            self.use_up(number);
+            return self.done();
+        }
         let grain = self.next.key.grain() ^ u64::from(number);
-        let pause = policy.backoff.pause(misses.into(), grain).max(policy.poll_interval);
-        let poll_at = self.now + pause;
+        let pause = policy.backoff.pause(misses.into(), grain).max(policy.usual_interval());
+        let poll_at = self.now + policy.before_it_is_gone(pause, self.next.usable_at(self.now));
         self.ask_again(number, poll_at, misses.saturating_add(1));
         self.done()
+    }
+
+    /// Whether the provider that has this task is gone, so that another one should get the order: several polls in a
+    /// row had no reply, and the answer should have come long ago. The task is paid for, so this may pay twice, as
+    /// after a doubt that was waited out.
+    fn is_lost_there(&self, number: u32, misses: u8, policy: &Policy) -> bool {
+        let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
+        let is_awaited = self.next.current() == Some(number) && self.next.is_awaited();
+        let is_overdue = misses >= MISSES_MAX && self.now >= sent + policy.doubt_wait();
+        let may_pay_again = self.next.terms.slot.is_none() && !self.next.steps_lost;
+        self.can_fail_over(policy) && is_awaited && is_overdue && may_pay_again
     }
 
     pub(super) fn ask_again(&mut self, number: u32, at: Timestamp, missed: u8) {
@@ -199,7 +220,10 @@ impl NextOrder {
             }
             (CallbackResult::Faulted(_), _) if faulted => Decision::Ignore(WhyIgnored::OldNews),
             (CallbackResult::Faulted(fault), task)
-                if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>
+                if matches!(
+                    fault.class,
+                    FaultClass::Unsolvable | FaultClass::Caller | FaultClass::NotSold
+                ) =>
             {
                 self.mark_paid(number);
                 // Only with the task id can the provider's ledger be compared with our usage.

@@ -2,11 +2,16 @@
 //! clients that are too fast.
 
 use super::{Endpoint, MockWorld, ReadRequest};
-use crate::ledger::{AccountSummary, count};
-use crate::settings::{BanLimits, KEY_CHARS, MockAccount, MockClassicDialect, MockKey};
+use crate::ledger::{AccountSummary, AccountTotals, count};
+use crate::settings::{
+    AccountRules, BanLimits, KEY_CHARS, MillisRange, MockAccount, MockClassicDialect, MockKey, Settings,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
+
+/// The ban of CapMonster for polling one task too often. It holds at every endpoint.
+pub(super) const TASK_POLLS_BAN: &str = "ERROR_TOO_MUCH_REQUESTS";
 
 /// The body of `PUT /mock/account`. Absent fields do not change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +24,18 @@ pub struct AccountChange {
     pub threads: Option<u32>,
     #[serde(default)]
     pub plan_ended: Option<bool>,
+    /// How many tasks can be open at once, in every dialect.
+    #[serde(default)]
+    pub slots: Option<u32>,
+    /// Whether the service treats the key as unknown.
+    #[serde(default)]
+    pub key_blocked: Option<bool>,
+    /// The price of each task from now on, whatever its method.
+    #[serde(default)]
+    pub price_micros: Option<u64>,
+    /// The solve times of tasks from now on, whatever their method.
+    #[serde(default)]
+    pub solve_ms: Option<MillisRange>,
 }
 
 /// The state of one account.
@@ -29,8 +46,11 @@ pub(crate) struct AccountRecord {
     pub balance_micros: u64,
     pub threads: u32,
     plan_ended: bool,
+    pub rules: AccountRules,
     pub open: usize,
     pub solved: u64,
+    /// The sums that the ledger shows. The balance and the open tasks in it are filled in when it is read.
+    pub totals: AccountTotals,
     pub bad_reports: u64,
     pub pingbacks: BTreeSet<String>,
     polls: u64,
@@ -52,16 +72,27 @@ impl Strangers {
     }
 }
 
+/// The records of all accounts, as they are at the start.
+pub(super) fn records(settings: &Settings) -> Vec<AccountRecord> {
+    let record = |account: &MockAccount| {
+        let rules = settings.account_rules.get(&account.name).cloned().unwrap_or_default();
+        AccountRecord::new(account, rules)
+    };
+    settings.accounts.iter().map(record).collect()
+}
+
 impl AccountRecord {
-    pub(crate) fn new(account: &MockAccount) -> Self {
+    pub(crate) fn new(account: &MockAccount, rules: AccountRules) -> Self {
         Self {
             name: account.name.clone(),
             key: account.key.clone(),
             balance_micros: account.balance_micros,
             threads: account.threads,
             plan_ended: account.plan_ended,
+            rules,
             open: 0,
             solved: 0,
+            totals: AccountTotals { account: account.name.clone(), ..AccountTotals::default() },
             bad_reports: 0,
             pingbacks: BTreeSet::new(),
             polls: 0,
@@ -72,10 +103,43 @@ impl AccountRecord {
         }
     }
 
+    /// Counts a request with the key of the account, before its outcome is known.
+    pub(crate) fn count_request(&mut self, endpoint: Endpoint) {
+        match endpoint {
+            Endpoint::In | Endpoint::Solve => self.totals.submits += 1,
+            Endpoint::Res => self.totals.polls += 1,
+        }
+    }
+
     pub(crate) fn change(&mut self, change: &AccountChange) {
         self.balance_micros = change.balance_micros.unwrap_or(self.balance_micros);
         self.threads = change.threads.unwrap_or(self.threads);
         self.plan_ended = change.plan_ended.unwrap_or(self.plan_ended);
+        let rules = &mut self.rules;
+        rules.slots = change.slots.or(rules.slots);
+        rules.key_blocked = change.key_blocked.unwrap_or(rules.key_blocked);
+        if let Some(price) = change.price_micros {
+            rules.price_micros = Some(price);
+            rules.price_micros_by_method.clear();
+        }
+        if let Some(span) = change.solve_ms {
+            rules.solve_ms = Some(span);
+            rules.solve_ms_by_method.clear();
+        }
+    }
+
+    /// The threads that CaptchaAI reports, and beyond which it takes no task.
+    pub(crate) fn threads_limit(&self) -> u32 {
+        self.rules.slots.unwrap_or(self.threads)
+    }
+
+    pub(crate) fn totals(&self) -> AccountTotals {
+        AccountTotals {
+            balance_micros: self.balance_micros,
+            open: self.open as u64,
+            solved: self.solved,
+            ..self.totals.clone()
+        }
     }
 
     pub(crate) fn standing(&self, now: u64) -> AccountSummary {
@@ -85,6 +149,9 @@ impl AccountRecord {
             balance_micros: self.balance_micros,
             threads: self.threads,
             plan_ended: self.plan_ended,
+            slots: self.rules.slots,
+            key_blocked: self.rules.key_blocked,
+            has_own_faults: self.rules.faults.is_some(),
             open: self.open,
             polls: self.polls,
             bans: bans.map(|(code, until)| ((*code).to_owned(), *until)).collect(),
@@ -95,7 +162,11 @@ impl AccountRecord {
     fn ban(&self, now: u64, endpoint: Endpoint) -> Option<&'static str> {
         let is_for_polls = endpoint == Endpoint::Res;
         let in_force = self.bans.iter().filter(|(_, until)| now < **until);
-        in_force.map(|(code, _)| *code).find(|code| (*code == "ERROR: 1005") == is_for_polls)
+        in_force.map(|(code, _)| *code).find(|code| match *code {
+            TASK_POLLS_BAN => true,
+            "ERROR: 1005" => is_for_polls,
+            _ => !is_for_polls,
+        })
     }
 
     /// Counts a submission. Too many in the window give a ban.
@@ -150,6 +221,12 @@ impl AccountRecord {
 }
 
 impl MockWorld {
+    /// The account whose key the request has, whether or not it is admitted.
+    pub(super) fn account_of(&self, arrival: &ReadRequest) -> Option<usize> {
+        let key = arrival.form.text("key")?;
+        self.accounts.iter().position(|account| account.key.is(key))
+    }
+
     /// The account of the key. Fails if the key, the account or the client's address is refused.
     pub(super) fn admit(&mut self, now: u64, arrival: &ReadRequest) -> Result<usize, String> {
         let pace = self.settings.pace.clone();
@@ -165,13 +242,16 @@ impl MockWorld {
             return Err("ERROR_WRONG_USER_KEY".to_owned());
         }
         let is_captchaai = self.settings.dialect == MockClassicDialect::CaptchaAi;
-        let known = self.accounts.iter().position(|account| account.key.is(key));
-        let Some(index) = known else {
+        let Some(index) = self.account_of(arrival) else {
             self.note_stranger(now, arrival.peer, &pace, ip_ban);
             return Err("ERROR_KEY_DOES_NOT_EXIST".to_owned());
         };
         let account = &mut self.accounts[index];
         account.polls += u64::from(arrival.endpoint == Endpoint::Res);
+        // Such keys do not count as wrong ones: a ban of the address would strike the other accounts, too.
+        if account.rules.key_blocked {
+            return Err("ERROR_KEY_DOES_NOT_EXIST".to_owned());
+        }
         if is_captchaai && account.threads == 0 {
             return Err("ERROR_KEY_DOES_NOT_EXIST".to_owned());
         }
@@ -183,7 +263,7 @@ impl MockWorld {
         }
         let offence = match arrival.endpoint {
             // The numbered bans are 2captcha's; of captchaai none is known.
-            Endpoint::Res if is_captchaai => None,
+            Endpoint::Res | Endpoint::In | Endpoint::Solve if is_captchaai => None,
             Endpoint::Res => account.pace_poll(&pace),
             Endpoint::In | Endpoint::Solve => account.pace_submit(now, &pace),
         };
@@ -210,8 +290,9 @@ impl MockWorld {
         }
     }
 
-    fn ban(&mut self, account: usize, code: &'static str, until: u64) {
+    pub(super) fn ban(&mut self, account: usize, code: &'static str, until: u64) {
         self.accounts[account].bans.insert(code, until);
+        count(&mut self.accounts[account].totals.bans, code);
         count(&mut self.totals.bans, code);
     }
 
@@ -221,13 +302,15 @@ impl MockWorld {
         let busy = |code: &str| Err(settings.busy_code.clone().unwrap_or_else(|| code.to_owned()));
         match settings.dialect {
             MockClassicDialect::CaptchaAi if account.plan_ended => Err("ERROR_ZERO_BALANCE".to_owned()),
-            MockClassicDialect::CaptchaAi if account.open >= account.threads as usize => {
+            MockClassicDialect::CaptchaAi if account.open >= account.threads_limit() as usize => {
                 busy("ERROR_ZERO_BALANCE")
             }
             MockClassicDialect::TwoCaptcha if account.balance_micros < price_micros => {
                 Err("ERROR_ZERO_BALANCE".to_owned())
             }
-            MockClassicDialect::TwoCaptcha if account.open >= settings.queue_max => {
+            MockClassicDialect::TwoCaptcha
+                if account.open >= account.rules.slots.map_or(settings.queue_max, |slots| slots as usize) =>
+            {
                 busy("ERROR_NO_SLOT_AVAILABLE")
             }
             _ if self.tasks.len() >= settings.tasks_max => Err("ERROR_NO_SLOT_AVAILABLE".to_owned()),

@@ -1,6 +1,7 @@
 //! res.php: answers for requests with the right key and the right id, the balance, reports, and the registered
 //! pingback addresses. A repeated poll gets the same answer.
 
+use super::account::TASK_POLLS_BAN;
 use super::{
     Endpoint, Entrance, MockTask, MockWorld, ReadRequest, RequestPlan, RequestStep, TaskOutcome, deliver,
     is_gone, refund,
@@ -11,7 +12,7 @@ use crate::ledger::{MockReport, count};
 use crate::pingback::{PingbackAddress, Words};
 use crate::response_text::{Classic, MockReply, NOT_READY};
 use crate::script::FaultAction;
-use crate::settings::MockClassicDialect;
+use crate::settings::{MockClassicDialect, Settings};
 use std::net::IpAddr;
 
 /// How many ids one poll can hold.
@@ -40,7 +41,8 @@ impl MockWorld {
             "reportgood" => self.report(now, account, arrival, step, MockReport::Good)?,
             "reportbad" => self.report(now, account, arrival, step, MockReport::Bad)?,
             "threadsinfo" if self.settings.dialect == MockClassicDialect::CaptchaAi => {
-                let (threads, working) = (self.accounts[account].threads, self.accounts[account].open);
+                let (threads, working) =
+                    (self.accounts[account].threads_limit(), self.accounts[account].open);
                 let format = step.format.classic()?;
                 format.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
             }
@@ -80,18 +82,24 @@ impl MockWorld {
         if plan.shaping.contains(&FaultAction::Vanish) {
             self.vanish(arrival);
         }
-        self.check_timeout(arrival)?;
+        self.check_task_polls(now, account, arrival)?;
         let (id, task, answer) = self.read(now, account, arrival.form.text("id").unwrap_or_default())?;
         step.mark.answered_ids.push(id);
         Ok(step.format.answer(&task.solved_task(id, answer, with_price)))
     }
 
-    /// Checks the limit of polls for one task, which CapMonster and CapSolver have.
-    fn check_timeout(&self, arrival: &ReadRequest) -> Result<(), String> {
+    /// Checks the limit of polls for one task, which CapMonster and CapSolver have. CapMonster bans the client, too.
+    fn check_task_polls(&mut self, now: u64, account: usize, arrival: &ReadRequest) -> Result<(), String> {
         let Some((_, task)) = self.task_of(&arrival.form) else { return Ok(()) };
         match task.dialect() {
             _ if task.polls <= self.settings.json.polls_max => Ok(()),
-            Some(MockDialect::CapMonster) => Err("ERROR_TOO_MUCH_REQUESTS".to_owned()),
+            Some(MockDialect::CapMonster) => {
+                if self.settings.pace.is_on {
+                    let until = now.saturating_add(self.settings.pace.task_polls_ban_ms);
+                    self.ban(account, TASK_POLLS_BAN, until);
+                }
+                Err(TASK_POLLS_BAN.to_owned())
+            }
             Some(MockDialect::CapSolver) => Err("ERROR_WRONG_CAPTCHA_ID".to_owned()),
             Some(MockDialect::TwoCaptcha | MockDialect::AntiCaptcha) | None => Ok(()),
         }
@@ -289,14 +297,17 @@ impl MockWorld {
         count(&mut self.totals.faults, name);
     }
 
-    pub(crate) fn entrance(path: &str, dialect: MockClassicDialect) -> Option<Entrance> {
+    /// The endpoint at a path, or `None` if this service has none there.
+    pub(crate) fn entrance(path: &str, settings: &Settings) -> Option<Entrance> {
+        // CapSolver is the only service that is not known to speak the classic protocol.
+        let is_classic = settings.json_service.only() != Some(MockDialect::CapSolver);
         match path {
-            "/in.php" => Some(Entrance::Classic(Endpoint::In)),
-            "/res.php" => Some(Entrance::Classic(Endpoint::Res)),
-            "/solve.php" if dialect == MockClassicDialect::CaptchaAi => {
+            "/in.php" if is_classic => Some(Entrance::Classic(Endpoint::In)),
+            "/res.php" if is_classic => Some(Entrance::Classic(Endpoint::Res)),
+            "/solve.php" if settings.dialect == MockClassicDialect::CaptchaAi => {
                 Some(Entrance::Classic(Endpoint::Solve))
             }
-            _ => json::JsonEndpoint::at(path).map(Entrance::Json),
+            _ => json::JsonEndpoint::of_service(path, settings.json_service).map(Entrance::Json),
         }
     }
 }

@@ -80,10 +80,34 @@ impl MockWorld {
         if arrival.endpoint == Endpoint::Solve && wanted.picture_digest.is_none() {
             return Err("ERROR_UPLOAD".to_owned());
         }
-        let price_micros = settings.price_micros(&wanted.method);
+        self.check_offered(account, arrival, &wanted)?;
+        let price_micros = settings.price_micros(&self.accounts[account].rules, &wanted.method);
         self.make_room();
         self.check_slots(account, price_micros)?;
         Ok((wanted, price_micros))
+    }
+
+    /// Checks that the kind of the task is not rejected. The code is the one for a method that is not supported.
+    fn check_offered(
+        &mut self,
+        account: usize,
+        arrival: &ReadRequest,
+        wanted: &ProviderRequest,
+    ) -> Result<(), String> {
+        let task_type = arrival.ask.as_ref().map_or("", |ask| ask.task_type.as_str());
+        // The classic protocol of Anti-Captcha takes pictures only.
+        let only_pictures = self.settings.json_service.only() == Some(MockDialect::AntiCaptcha);
+        let is_lacking = only_pictures && arrival.ask.is_none() && wanted.picture_digest.is_none();
+        let version = arrival.form.text("version");
+        let is_rejected = self.faults_of(Some(account)).rejects(&wanted.method, version, task_type);
+        if is_rejected {
+            count(&mut self.totals.faults, "rejects");
+        }
+        match (is_rejected || is_lacking, &arrival.ask) {
+            (false, _) => Ok(()),
+            (true, Some(_)) => Err("ERROR_TASK_NOT_SUPPORTED".to_owned()),
+            (true, None) => Err("ERROR_METHOD_CALL".to_owned()),
+        }
     }
 
     /// Forgets the oldest task if it is over and the ledger is full.
@@ -108,8 +132,11 @@ impl MockWorld {
         let id = self.next_id();
         let (pingback, pingback_refused) = self.pingback_of(account, arrival);
         let goes_back = pingback.is_some() && pingback_refused.is_none();
-        let fate = self.fate(id, arrival, plan, wanted, goes_back);
-        let actions = if goes_back { self.pingback_actions(now, arrival, plan.luck) } else { Vec::new() };
+        let fate = self.fate(id, account, arrival, plan, wanted, goes_back);
+        let actions = match goes_back {
+            true => self.pingback_actions(now, account, arrival, plan.luck),
+            false => Vec::new(),
+        };
         let is_early = actions.contains(&FaultAction::Early);
         let solves_at = now + if is_early { 0 } else { fate.solve_ms.min(SOLVE_MS_MAX) };
         let calls = goes_back.then_some(Calls { id, at: solves_at, generation: self.generation, actions });
@@ -154,13 +181,14 @@ impl MockWorld {
     fn fate(
         &mut self,
         id: u64,
+        account: usize,
         arrival: &ReadRequest,
         plan: &RequestPlan,
         wanted: &ProviderRequest,
         goes_back: bool,
     ) -> TaskFate {
         let mut rng = MockRng::of(plan.luck, "task", 0);
-        let span = self.settings.solve_span(&wanted.method);
+        let span = self.settings.solve_span(&self.accounts[account].rules, &wanted.method);
         let json_dialect = arrival.dialect();
         let name = json_dialect.map_or_else(|| id.to_string(), |dialect| dialect.spelled_id(id));
         let classic_dialect = json_dialect.is_none().then_some(self.settings.dialect);
@@ -175,7 +203,7 @@ impl MockWorld {
         if self.is_used_challenge(wanted, arrival) {
             fate.outcome = TaskOutcome::Code("ERROR_TOKEN_EXPIRED".to_owned());
         }
-        let rates = &self.faults;
+        let rates = self.faults_of(Some(account));
         let mut actions = Vec::new();
         actions.extend(rng.strikes(rates.unsolvable).then_some(FaultAction::Unsolvable));
         actions.extend(rng.strikes(rates.vanished).then_some(FaultAction::Vanish));
@@ -198,7 +226,7 @@ impl MockWorld {
 
     fn gone_at(&self, arrival: &ReadRequest, now: u64, solves_at: u64) -> u64 {
         let limits = &self.settings.json;
-        let own = match arrival.dialect() {
+        let own = match arrival.dialect().or(self.settings.json_service.only()) {
             Some(MockDialect::AntiCaptcha) => solves_at.saturating_add(limits.anticaptcha_result_ms),
             Some(MockDialect::CapMonster) => solves_at.saturating_add(limits.capmonster_result_ms),
             Some(MockDialect::CapSolver) => now.saturating_add(limits.capsolver_task_ms),
@@ -210,6 +238,9 @@ impl MockWorld {
     fn book(&mut self, id: u64, account: usize, task: MockTask) {
         let account = &mut self.accounts[account];
         account.open += 1;
+        account.totals.open_max = account.totals.open_max.max(account.open as u64);
+        account.totals.accepted += 1;
+        account.totals.paid_micros += task.price_micros;
         // captchaai sells threads by the month: a task is worth its price, but takes nothing from a balance.
         if self.settings.dialect == MockClassicDialect::TwoCaptcha {
             account.balance_micros -= task.price_micros;
@@ -223,9 +254,13 @@ impl MockWorld {
 
     /// The next id: larger than 32 bits, as real ids are, and without a pattern that clients could rely on.
     fn next_id(&mut self) -> u64 {
+        /// Between the first ids of two services: more than a seed can add. The ids of 64 services fit into the last
+        /// group of a UUID.
+        const SERVICE_IDS: u64 = 2_000_000_000_000;
         self.sequence += 1;
-        let base = 70_000_000_000 + self.settings.seed % 1_000 * 1_000_000_000;
-        base + self.sequence * 10 + MockRng::of(self.settings.seed, "id", self.sequence).between(0, 10)
+        let of_seed = 70_000_000_000 + self.settings.seed % 1_000 * 1_000_000_000;
+        let base = of_seed + self.place.number * SERVICE_IDS;
+        base + self.sequence * 10 + MockRng::of(self.seed, "id", self.sequence).between(0, 10)
     }
 
     fn is_used_challenge(&mut self, wanted: &ProviderRequest, arrival: &ReadRequest) -> bool {
@@ -261,10 +296,16 @@ impl MockWorld {
         (Some(url), refused)
     }
 
-    fn pingback_actions(&mut self, now: u64, arrival: &ReadRequest, luck: u64) -> Vec<FaultAction> {
+    fn pingback_actions(
+        &mut self,
+        now: u64,
+        account: usize,
+        arrival: &ReadRequest,
+        luck: u64,
+    ) -> Vec<FaultAction> {
         let param = |name: &str| arrival.form.text(name).map(str::to_owned);
         let mut actions = self.script.due(RulePlace::Pingback, now.saturating_sub(self.started_at), &param);
-        actions.extend(self.faults.on_pingback(&mut MockRng::of(luck, "pingback", 0)));
+        actions.extend(self.faults_of(Some(account)).on_pingback(&mut MockRng::of(luck, "pingback", 0)));
         for action in &actions {
             count(&mut self.totals.faults, &format!("pingback_{}", action.name()));
         }

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 const TURNSTILE: &str = "method=turnstile&sitekey=0x4AAA&pageurl=https://a.test/";
 
 fn world(settings: Settings) -> MockWorld {
-    MockWorld::new(Arc::new(settings), 0).expect("no script")
+    MockWorld::new(Arc::new(settings), ServicePlace::default(), 0).expect("no script")
 }
 
 fn timed(ms: u64) -> Settings {
@@ -39,7 +39,7 @@ fn a_task_is_solved_at_its_moment_and_not_before() {
     assert!(poll(&mut world, 5_100, &get).starts_with("OK|"));
     assert!(poll(&mut world, 5_599, &get).starts_with("OK|"));
     assert_eq!(poll(&mut world, 5_600, &get), "ERROR_WRONG_CAPTCHA_ID");
-    assert_eq!(world.ledger(5_600, 0, true).tasks[0].solved_at_ms, Some(5_100));
+    assert_eq!(world.ledger(5_600, &LedgerQuery::default()).tasks[0].solved_at_ms, Some(5_100));
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn an_answer_counts_when_it_is_written_and_not_when_it_is_made() {
     let mut world = world(timed(1));
     let id = submit(&mut world, 0).strip_prefix("OK|").expect("it is taken").to_owned();
     let step = world.take(5, &arrival(Endpoint::Res, &format!("action=get&id={id}")));
-    assert_eq!(world.ledger(5, 0, true).totals.delivered, 0);
+    assert_eq!(world.ledger(5, &LedgerQuery::default()).totals.delivered, 0);
     world.written(6, &step.mark);
     world.written(7, &step.mark);
-    let ledger = world.ledger(7, 0, true);
+    let ledger = world.ledger(7, &LedgerQuery::default());
     assert_eq!((ledger.totals.delivered, ledger.tasks[0].reads), (1, 2));
     assert_eq!(ledger.tasks[0].first_read_at_ms, Some(6));
 }
@@ -117,7 +117,7 @@ fn no_number_in_the_settings_makes_it_panic() {
         let mut world = world(extreme);
         let id = submit(&mut world, 0).strip_prefix("OK|").expect("it is taken").to_owned();
         poll(&mut world, u64::MAX / 2, &format!("action=reportgood&id={id}"));
-        world.ledger(u64::MAX, 0, true);
+        world.ledger(u64::MAX, &LedgerQuery::default());
     }
 }
 

@@ -9,5 +9,6 @@ mod json_faults;
 mod pace;
 mod pingbacks;
 mod protocol;
+mod services;
 mod strict;
 mod wire;

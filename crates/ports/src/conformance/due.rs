@@ -5,7 +5,7 @@ use super::samples::{self, START, SampleOrder, after};
 use super::{AVAILABLE, create, write};
 use crate::store::{Due, Store};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Event, Gate, Key, Order, Timestamp};
+use quittance_lifecycle::{Event, Key, Order, SubmitRoute, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ pub async fn the_next_timer_is_returned(store: Arc<dyn Store>) {
 /// The timer becomes earlier, later, none, and comes back.
 pub async fn the_due_index_follows_each_write(store: Arc<dyn Store>) {
     let until = |sample: SampleOrder, until| {
-        sample.then(Event::Woken { stamp: 1, gate: Gate::ShutUntil(until) }).order
+        sample.then(Event::Woken { stamp: 1, route: SubmitRoute::ShutUntil(until) }).order
     };
     let queued = samples::queued("moved", START);
     let key = queued.order.key;

@@ -91,7 +91,6 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(membership
         store_errors: 8,
         unreadable: 9,
         panics: 10,
-        released: Some(START),
         is_paused: true,
         pause_code: Some("ERROR_ZERO_BALANCE".into()),
         store_was_away: true,

@@ -8,8 +8,8 @@ use crate::store::{Commit, Day, Store, UsageRow, Version, Versioned, Which};
 use crate::watch::Watch;
 use futures_util::FutureExt;
 use quittance_lifecycle::{
-    Advance, CallbackResult, Counters, Decision, Event, Evidence, FaultClass, Gate, Key, KeySettings, Order,
-    Placement, PollOutcome, SubmitOutcome, Timestamp, place, transition,
+    Advance, CallbackResult, Counters, Decision, Event, Evidence, FaultClass, Key, KeySettings, Order,
+    Placement, PollOutcome, SubmitOutcome, SubmitRoute, Timestamp, place, transition,
 };
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -256,13 +256,13 @@ impl ModelCheck {
     fn event(&mut self, order: &Order) -> Option<Event> {
         let attempt = order.last_attempt;
         let delivery = samples::delivery();
-        let shut = Gate::ShutUntil(self.now + Duration::from_secs(30));
+        let shut = SubmitRoute::ShutUntil(self.now + Duration::from_secs(30));
         let class = self.dice.one_of(&FaultClass::ALL);
         let refused = samples::refused(attempt, class);
         Some(match self.dice.below(17) {
             0 => return None,
             1..4 => samples::woken(),
-            4 => Event::Woken { stamp: 1, gate: shut },
+            4 => Event::Woken { stamp: 1, route: shut },
             5 | 6 => samples::accepted(attempt),
             7 => refused,
             8 => Event::Submitted { attempt, outcome: SubmitOutcome::InDoubt(Evidence::default()) },

@@ -3,9 +3,9 @@
 
 use quittance_lifecycle::{
     CallbackResult, Counters, Decision, DeliveryState, Draft, Event, Evidence, Fault, FaultClass, Field,
-    Gate, HostRules, Identity, Key, KeySettings, Kind, Money, Order, Pace, Payload, Placement, Policy,
-    PollOutcome, ProviderAnswer, Reuse, Shape, SubmitOutcome, Target, Terms, Timestamp, Value, Webhook,
-    place, transition,
+    HostRules, Identity, Key, KeySettings, Kind, Money, Offer, Order, Pace, Payload, Placement, Policy,
+    PollOutcome, ProviderAnswer, Reuse, Shape, SubmitOutcome, SubmitRoute, Target, Terms, Timestamp, Value,
+    Webhook, place, transition,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ pub fn next(order: &Order, event: Event, now: Timestamp) -> Order {
 
 #[must_use]
 pub const fn woken() -> Event {
-    Event::Woken { stamp: 7, gate: Gate::Pass }
+    Event::Woken { stamp: 7, route: SubmitRoute::To(Offer::OF_TERMS) }
 }
 
 #[must_use]

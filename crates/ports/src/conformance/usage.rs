@@ -4,7 +4,7 @@ use super::samples::{self, START, SampleOrder, after};
 use super::{AVAILABLE, create};
 use crate::store::{Commit, Day, OrderCounts, Store, UsageRow, Version, Which};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Counters, Timestamp};
+use quittance_lifecycle::{AttemptAccount, Counters, Timestamp};
 use std::sync::Arc;
 
 const DAY_SECONDS: u64 = 24 * 3600;
@@ -62,6 +62,18 @@ pub async fn usage_add_up_with_the_commits(store: Arc<dyn Store>) {
     ];
     assert_eq!(usage(&*store, first, second).await, expected);
     assert_eq!(usage(&*store, second, second).await, expected[1..]);
+}
+
+/// An order may have attempts at several accounts.
+pub async fn a_step_is_counted_on_the_account_of_its_attempt(store: Arc<dyn Store>) {
+    let mut order = (*samples::in_doubt("booked", START).order).clone();
+    order.attempts[0].account = Some(AttemptAccount { account: "second RUB".into(), price: None });
+    order.booked_on = Some(order.attempts[0].number);
+    let day = Day::of(START);
+    let outcome = store.commit(Version::ABSENT, &Arc::new(order.clone()), &full(1), START).await;
+    assert!(matches!(outcome.expect(AVAILABLE), Commit::Done(_)));
+    let row = UsageRow { account: "second RUB".into(), ..UsageRow::for_terms(&order.terms, START) };
+    assert_eq!(usage(&*store, day, day).await, [(row, full(1))]);
 }
 
 pub async fn a_lost_race_is_not_booked(store: Arc<dyn Store>) {

@@ -236,7 +236,12 @@ impl Store for Naive {
             dawdle().await;
         }
         let day = if self.commits(Crime::UsageByTheDayOfTheOrder) { next.born } else { at };
-        self.book(&UsageRow::of(next, day), counters);
+        let row = if self.commits(Crime::UsageByTheAccountOfTheTerms) {
+            UsageRow::for_terms(&next.terms, day)
+        } else {
+            UsageRow::of(next, day)
+        };
+        self.book(&row, counters);
         let version = self.write(next);
         if !self.commits(Crime::WakesBeforeItWrites) {
             self.wake(next);

@@ -221,7 +221,7 @@ mod tests {
                 assert_ne!(class(dialect, code), FaultClass::UnlistedCode, "{code} at {}", dialect.name());
             }
         }
-        assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR_METHOD_CALL"), FaultClass::Caller);
+        assert_eq!(class(ClassicDialect::TwoCaptcha, "ERROR_METHOD_CALL"), FaultClass::NotSold);
     }
 
     #[test]

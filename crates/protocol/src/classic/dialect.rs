@@ -1,6 +1,7 @@
 //! The differences between the providers of the classic protocol, as data: other code reads these facts and compares
 //! no names. Two providers are described; a clone is one of them with the operator's corrections.
 
+use crate::poll_rules::{KindRules, rules};
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,22 +41,16 @@ pub struct Tempo {
     pub poll_quota: Option<PollQuota>,
 }
 
-/// When the provider wants to be polled for a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Advice {
-    pub first_poll: Duration,
-    pub interval: Duration,
-    /// When the provider gives up the task, or says that a client should.
-    pub give_up: Duration,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassicFacts {
     pub name: &'static str,
     pub pingback: Verb,
     pub tempo: Tempo,
-    /// How many tasks one `ids=` can ask for; 1 if the provider is not known to support `ids`.
+    /// How many tasks one `ids=` can ask for.
     pub poll_batch_max: usize,
+    /// Whether the service is known to support `ids=`. If not, the first reply that does not fit ends its use.
+    pub is_batch_known: bool,
+    pub poll_rules: KindRules,
     pub zero_balance: ZeroBalance,
     /// Whether `get2` returns the price of an answer.
     pub has_price: bool,
@@ -69,7 +64,13 @@ const CAPTCHA_AI: ClassicFacts = ClassicFacts {
     name: "captchaai",
     pingback: Verb::Get,
     tempo: Tempo { submit_interval: Duration::ZERO, poll_quota: None },
-    poll_batch_max: 1,
+    // Neither its documentation nor its own client uses `ids`, but other clients of the protocol do.
+    poll_batch_max: 20,
+    is_batch_known: false,
+    // The vendor's client waits 1 s before the first poll of a picture, a grid or BLS, and 10 to 15 s before that of a
+    // token, which is advice: its solves are often faster. Its documents ask for 5 s between polls. It enforces neither
+    // ("CaptchaAI does not enforce strict per-second rate limits", in its article about rate limits).
+    poll_rules: KindRules { pictures: rules(1, 2), tokens: rules(5, 2) },
     zero_balance: ZeroBalance::NoThread,
     has_price: false,
     answers_in_objects: false,
@@ -86,16 +87,15 @@ const TWO_CAPTCHA: ClassicFacts = ClassicFacts {
     },
     // Replies to 33 and to 40 ids were seen that had parts for half of them.
     poll_batch_max: 20,
+    is_batch_known: true,
+    // Its documents advise 5 s before the first poll of a picture, 10 to 20 s before that of a token, and 5 s between
+    // polls. It enforces only the number of calls (`poll_quota`), of which a task needs a fraction.
+    poll_rules: KindRules { pictures: rules(2, 2), tokens: rules(5, 2) },
     zero_balance: ZeroBalance::NoMoney,
     has_price: true,
     answers_in_objects: true,
     has_threads: false,
 };
-
-/// Kinds of pictures and texts. All kinds that are in neither list are tokens.
-const PICTURES: &[&str] =
-    &["image", "text", "audio", "grid", "coordinates", "canvas", "rotate", "bounding_box", "bls"];
-const SLOW_AT_CAPTCHA_AI: &[&str] = &["recaptcha_v2", "geetest", "geetest_v4", "cloudflare_challenge"];
 
 impl ClassicDialect {
     pub const ALL: [Self; 2] = [Self::CaptchaAi, Self::TwoCaptcha];
@@ -117,24 +117,6 @@ impl ClassicDialect {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
     }
-
-    #[must_use]
-    pub fn advice(self, kind: &str) -> Advice {
-        let is_picture = PICTURES.contains(&kind);
-        let (first_poll_s, give_up_s) = match self {
-            Self::CaptchaAi if is_picture => (1, 180),
-            Self::CaptchaAi if SLOW_AT_CAPTCHA_AI.contains(&kind) => (15, 180),
-            Self::CaptchaAi => (10, 180),
-            Self::TwoCaptcha if is_picture => (5, 90),
-            Self::TwoCaptcha if kind == "recaptcha_v2" => (10, 300),
-            Self::TwoCaptcha => (10, 90),
-        };
-        Advice {
-            first_poll: Duration::from_secs(first_poll_s),
-            interval: Duration::from_secs(5),
-            give_up: Duration::from_secs(give_up_s),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -147,18 +129,5 @@ mod tests {
             assert_eq!(ClassicDialect::named(dialect.name()), Some(dialect));
         }
         assert_eq!(ClassicDialect::named("CaptchaAI"), None);
-    }
-
-    #[test]
-    fn pictures_are_polled_soon_and_tokens_later() {
-        let first = |dialect: ClassicDialect, kind| dialect.advice(kind).first_poll.as_secs();
-        assert_eq!(
-            ["image", "turnstile", "recaptcha_v2"].map(|kind| first(ClassicDialect::CaptchaAi, kind)),
-            [1, 10, 15]
-        );
-        assert_eq!(
-            ["image", "turnstile", "never seen"].map(|kind| first(ClassicDialect::TwoCaptcha, kind)),
-            [5, 10, 10]
-        );
     }
 }

@@ -1,6 +1,7 @@
 //! The differences between the providers of the JSON protocol, as data: other code reads these facts and compares no
 //! names. The facts describe both what a provider answers and what our own API must answer.
 
+use crate::poll_rules::{KindRules, rules};
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,8 +25,7 @@ pub struct Extras {
 /// What the provider takes, and how long it keeps results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonLimits {
-    pub first_poll: Duration,
-    pub poll_interval: Duration,
+    pub poll_rules: KindRules,
     /// The most polls of one task. The provider does not answer more.
     pub queries_per_task_max: Option<u32>,
     /// How long a result can be read.
@@ -90,8 +90,8 @@ const TWO_CAPTCHA: JsonFacts = JsonFacts {
     report_good: &["reportCorrect"],
     report_bad: &["reportIncorrect"],
     limits: JsonLimits {
-        first_poll: seconds(5),
-        poll_interval: seconds(5),
+        // Advice, which is not enforced: 5 s before the first poll, and 5 s between polls.
+        poll_rules: KindRules { pictures: rules(2, 2), tokens: rules(5, 2) },
         queries_per_task_max: None,
         result_kept: None,
         balance_interval: seconds(0),
@@ -104,7 +104,8 @@ const ANTI_CAPTCHA: JsonFacts = JsonFacts {
     report_good: &["reportCorrectRecaptcha"],
     report_bad: &["reportIncorrectRecaptcha", "reportIncorrectImageCaptcha", "reportIncorrectHcaptcha"],
     limits: JsonLimits {
-        poll_interval: seconds(3),
+        // Its documents advise 5 s before the first poll, which is not enforced, and 2 to 3 s between polls.
+        poll_rules: KindRules { pictures: rules(2, 2), tokens: rules(5, 2) },
         // Counted from the solve, and the same for reports.
         result_kept: Some(seconds(60)),
         balance_interval: seconds(30),
@@ -131,8 +132,8 @@ const CAP_SOLVER: JsonFacts = JsonFacts {
     report_good: &["feedbackTask"],
     report_bad: &["feedbackTask"],
     limits: JsonLimits {
-        first_poll: seconds(2),
-        poll_interval: seconds(3),
+        // 1 to 3 s before the first poll, and 3 s between polls.
+        poll_rules: KindRules { pictures: rules(1, 3), tokens: rules(1, 3) },
         queries_per_task_max: Some(120),
         // Counted from the creation.
         result_kept: Some(seconds(300)),
@@ -152,8 +153,8 @@ const CAP_MONSTER: JsonFacts = JsonFacts {
     report_good: &[],
     report_bad: &["reportIncorrectTokenCaptcha", "reportIncorrectImageCaptcha"],
     limits: JsonLimits {
-        first_poll: seconds(3),
-        poll_interval: seconds(2),
+        // 1 to 10 s before the first poll, by type. It rejects polls that are less than 2 s apart.
+        poll_rules: KindRules { pictures: rules(1, 2), tokens: rules(3, 2) },
         queries_per_task_max: Some(120),
         result_kept: Some(seconds(300)),
         balance_interval: seconds(0),

@@ -4,17 +4,32 @@
 /// The longest name that is compared with known ones.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The fields that select the job of an order, its deadline, and how fresh and how shared its answer can be.
-pub const ORDER_FIELDS: [&str; 6] =
-    ["deadline_s", "idempotency_key", "min_life_s", "no_stock", "nocache", "reuse"];
+/// The fields that select the job of an order, its deadline and retries, how urgent it is, and how fresh and how shared
+/// its answer can be.
+pub const ORDER_FIELDS: [&str; 10] = [
+    "deadline_s",
+    "idempotency_key",
+    "max_retries",
+    "min_life_s",
+    "no_stock",
+    "nocache",
+    "priority",
+    "retry_base_s",
+    "retry_cap_s",
+    "reuse",
+];
 
 /// The beginnings of these fields, without case and separators. No service has a field with such a beginning.
-const BEGINNINGS: [(&str, &str); 6] = [
+const BEGINNINGS: [(&str, &str); 10] = [
     ("idemp", "idempotency_key"),
     ("deadline", "deadline_s"),
+    ("maxretr", "max_retries"),
     ("minlife", "min_life_s"),
     ("nostock", "no_stock"),
     ("nocache", "nocache"),
+    ("retrybase", "retry_base_s"),
+    ("retrycap", "retry_cap_s"),
+    ("priorit", "priority"),
     ("reuse", "reuse"),
 ];
 
@@ -72,6 +87,7 @@ mod tests {
             ("reus", "reuse"),
             ("no_stok", "no_stock"),
             ("nocahe", "nocache"),
+            ("prioirty", "priority"),
         ] {
             assert_eq!(order_field_meant(typed), Some(meant), "{typed}");
         }

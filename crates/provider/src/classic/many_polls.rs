@@ -13,7 +13,7 @@
 use crate::classic::ClassicProvider;
 use crate::classic::provider::by_status;
 use futures_util::stream::{self, StreamExt};
-use quittance_lifecycle::PollOutcome;
+use quittance_lifecycle::{FaultClass, PollOutcome};
 use quittance_protocol::classic::Part;
 use quittance_protocol::classic::answer::{BatchReply, read_batch};
 use quittance_protocol::classic::code::is_pending;
@@ -50,11 +50,16 @@ impl ClassicProvider {
         }
         match read_batch(&reply.body, &self.codes) {
             BatchReply::Parts(parts) if parts.len() == tasks.len() => self.confirm(tasks, &parts).await,
-            BatchReply::Parts(_) | BatchReply::Unclear => {
+            // A fault of one task says nothing about the others, and may mean that the service does not know `ids`.
+            BatchReply::Fault(fault) if !is_about_a_task(fault.class) => for_all(PollOutcome::Faulted(fault)),
+            BatchReply::Parts(_) | BatchReply::Unclear | BatchReply::Fault(_) => {
+                self.batch_failed();
                 self.ask_each(&tasks.iter().collect::<Vec<_>>()).await
             }
-            BatchReply::Fault(fault) => for_all(PollOutcome::Faulted(fault)),
-            BatchReply::Puzzling(_) => for_all(PollOutcome::NoReply),
+            BatchReply::Puzzling(_) => {
+                self.batch_failed();
+                for_all(PollOutcome::NoReply)
+            }
         }
     }
 
@@ -68,6 +73,7 @@ impl ClassicProvider {
         let rest = if is_confirmed {
             vec![PollOutcome::Pending; waiting.len()]
         } else {
+            self.batch_failed();
             self.ask_each(&named(&waiting)).await
         };
         let mut outcomes: Vec<_> =
@@ -93,6 +99,10 @@ fn confirms(replies: &PollOutcome, part: &str) -> bool {
         PollOutcome::Faulted(fault) => fault.code == part,
         PollOutcome::Pending | PollOutcome::NoReply => false,
     }
+}
+
+const fn is_about_a_task(class: FaultClass) -> bool {
+    matches!(class, FaultClass::Caller | FaultClass::Unsolvable | FaultClass::UnlistedCode)
 }
 
 fn can_stand_in_a_list(task: &str) -> bool {

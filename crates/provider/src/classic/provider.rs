@@ -7,7 +7,7 @@ use crate::classic::pace::Allowance;
 use crate::provider_call::{Frame, SubmitBody};
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    CallbackResult, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
+    CallbackResult, Fault, FaultClass, PollOutcome, PollRules, ProviderAnswer, ReportOutcome, SubmitOutcome,
 };
 use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
@@ -19,6 +19,7 @@ use quittance_protocol::classic::method::{has_companions, leaves, spell};
 use quittance_protocol::classic::{ClassicCodes, Form, Part};
 use quittance_wire::{BadSettings, Reply, WireError};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -35,6 +36,8 @@ pub struct ClassicProvider {
     pub(crate) dialect: ClassicDialect,
     pub(crate) codes: ClassicCodes,
     poll_batch_max: usize,
+    /// Whether one call can poll several tasks. A service that is not known to take `ids=` is tried once.
+    has_batches: AtomicBool,
     submit_interval: Duration,
     pub(crate) allowance: Option<Allowance>,
     pub(crate) threads: ThreadsWatch,
@@ -55,6 +58,7 @@ impl ClassicProvider {
             codes: corrections
                 .fold(ClassicCodes::of(dialect), |codes, (code, class)| codes.with(code, class)),
             poll_batch_max: settings.poll_batch_max.unwrap_or(facts.poll_batch_max).max(1),
+            has_batches: AtomicBool::new(true),
             submit_interval: settings.submit_interval.unwrap_or(facts.tempo.submit_interval),
             allowance: settings.poll_quota.or(facts.tempo.poll_quota).map(Allowance::new),
             threads: ThreadsWatch::default(),
@@ -75,6 +79,14 @@ impl ClassicProvider {
 
     pub(crate) fn facts(&self) -> &'static ClassicFacts {
         self.dialect.facts()
+    }
+
+    /// Notes that the reply to `ids=` does not fit. A service that is known to take `ids=` has lost parts of a reply;
+    /// any other service does not take it, and is not asked again.
+    pub(crate) fn batch_failed(&self) {
+        if !self.facts().is_batch_known {
+            self.has_batches.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Posts the form with the key in the body, so that no URL holds the key.
@@ -201,7 +213,7 @@ impl Provider for ClassicProvider {
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
         let mut outcomes = Vec::with_capacity(tasks.len());
-        for batch in tasks.chunks(self.poll_batch_max) {
+        for batch in tasks.chunks(self.poll_batch_max()) {
             let reply_text = self.ask_for(batch).await;
             outcomes.extend(batch.iter().cloned().zip(reply_text));
         }
@@ -209,7 +221,11 @@ impl Provider for ClassicProvider {
     }
 
     fn poll_batch_max(&self) -> usize {
-        self.poll_batch_max
+        if self.has_batches.load(Ordering::Relaxed) { self.poll_batch_max } else { 1 }
+    }
+
+    fn poll_rules(&self, kind: &str) -> Option<PollRules> {
+        Some(self.facts().poll_rules.of(kind))
     }
 
     fn submit_interval(&self) -> Duration {

@@ -7,7 +7,7 @@ use crate::json::poll_counts::PollCounts;
 use crate::provider_call::{Frame, SubmitBody};
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    CallbackResult, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
+    CallbackResult, Fault, FaultClass, PollOutcome, PollRules, ProviderAnswer, ReportOutcome, SubmitOutcome,
 };
 use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, Params, Penalty, Provider, Submission, TaskField,
@@ -188,6 +188,10 @@ impl Provider for JsonProvider {
     /// Always 1: the protocol polls one task at a time.
     fn poll_batch_max(&self) -> usize {
         1
+    }
+
+    fn poll_rules(&self, kind: &str) -> Option<PollRules> {
+        Some(self.dialect.facts().limits.poll_rules.of(kind))
     }
 
     fn submit_interval(&self) -> Duration {

@@ -74,8 +74,8 @@ impl Fixture {
 
 fn quick(settings: &mut Settings) {
     let policy = &mut settings.policy;
-    policy.first_poll = Duration::from_millis(20);
-    policy.poll_interval = Duration::from_millis(50);
+    policy.first_poll = Some(Duration::from_millis(20));
+    policy.poll_interval = Some(Duration::from_millis(50));
     policy.callback_wait = Duration::from_millis(300);
     policy.backoff.base = Duration::from_millis(20);
     policy.backoff.cap = Duration::from_millis(100);

@@ -1,6 +1,6 @@
 //! What the next process finds, and what operators do: fix an account, replay a dead letter, start twice.
 
-use crate::fixture::{Fixture, eventually};
+use crate::fixture::Fixture;
 use quittance::{ClassicDialect, Day, RecaptchaV2, StartError, StoreOpenError, Turnstile, Which, embedded};
 use quittance_mock_provider::{AccountChange, ScriptRule};
 use serde_json::json;
@@ -67,7 +67,7 @@ async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was
     assert_eq!(fixture.ledger().totals.requests["in.php"], 1, "nothing more is sent");
     assert!(fixture.mock.change_account(&account(1_000_000)));
     // None, if the submit itself has noticed and let the order go before.
-    assert!(node.release().await.unwrap() <= 1);
+    assert!(node.resume_all().await.unwrap() <= 1);
     ticket.wait().await.unwrap();
     assert_eq!(fixture.ledger().totals.accepted, 1);
     node.stop().await;
@@ -117,12 +117,7 @@ async fn two_nodes_cannot_use_one_store_and_the_second_learns_why() {
 async fn a_node_is_a_member_with_its_settings_until_it_ends() {
     let fixture = Fixture::new(ClassicDialect::TwoCaptcha).await;
     let node = fixture.polling().await;
-    assert_eq!(node.members().await.unwrap().nodes[0].node_status.node_stats.released, None);
-    node.release().await.unwrap();
-    eventually("its card says that the provider was released", async || {
-        node.members().await.unwrap().nodes[0].node_status.node_stats.released
-    })
-    .await;
+    assert_eq!(node.members().await.unwrap().nodes.len(), 1);
     node.stop().await;
     assert_eq!(node.members().await.unwrap().nodes, [], "a node that ends in order signs out");
 }

@@ -4,12 +4,13 @@ mod shared;
 
 use super::AnyRecord;
 use quittance_lifecycle::{
-    Answer, Attempt, CallbackResult, DeadCause, DeliveryOutcome, DeliveryState, Event, Evidence, FailCause,
-    Fault, FaultClass, Gate, Key, Money, Order, Payload, Phase, PollOutcome, Progress, ProviderAnswer,
-    Report, ReportOutcome, ReportState, Reuse, Signal, Slot, SubmitOutcome, Target, Terms, Timeline,
-    TimelineEntry, TimelineEvent, Timestamp, Value, Via, Webhook,
+    Answer, Attempt, AttemptAccount, CallbackResult, DeadCause, DeliveryOutcome, DeliveryState, Event,
+    Evidence, FailCause, Fault, FaultClass, HeldOff, Key, Money, Offer, Order, PassedOver, Payload, Phase,
+    PollOutcome, Priority, Progress, ProviderAnswer, Report, ReportOutcome, ReportState, RetryLimits, Reuse,
+    Signal, Slot, SubmitOutcome, Target, Terms, Timeline, TimelineEntry, TimelineEvent, Timestamp, Value,
+    Via, Webhook,
 };
-use quittance_lifecycle::{Outage, Receipt};
+use quittance_lifecycle::{Outage, Receipt, SubmitRoute, WhyPassedOver};
 use quittance_ports::IncomingEvent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -126,11 +127,17 @@ impl Any {
             min_life: self.span(),
             margin: self.span(),
             timeout: self.span(),
+            retry: RetryLimits {
+                max_retries: self.maybe(Self::small),
+                base: self.maybe(Self::span),
+                cap: self.maybe(Self::span),
+            },
             keep: self.span(),
             site: self.text(),
             takes_stock: self.flag(),
             collected_in: self.span(),
             slot: self.maybe(Self::slot),
+            priority: self.one_of(&Priority::ALL),
             account: self.text(),
             price: self.maybe(Self::wide).map(Money),
             trace: self.text(),
@@ -177,7 +184,8 @@ impl Any {
     }
 
     fn dead_cause(&mut self) -> DeadCause {
-        match self.below(6) {
+        match self.below(7) {
+            5 => DeadCause::TooLate { left: self.span(), needs: self.span() },
             4 => DeadCause::NotTaken(self.maybe(Self::fault)),
             0 => DeadCause::Spent(self.fault()),
             1 => DeadCause::Deadline,
@@ -226,6 +234,7 @@ impl Any {
             unpriced_since: self.maybe(Self::moment),
             former: self.maybe(|any| (any.moment(), any.count())),
             callback_address: self.maybe(Self::count),
+            account: self.maybe(Self::account),
         }
     }
 
@@ -257,7 +266,14 @@ impl Any {
 
     fn event(&mut self) -> TimelineEvent {
         let (attempt, until) = (self.count(), self.moment());
-        match self.below(32) {
+        match self.below(35) {
+            33 => TimelineEvent::ReplayedAfterOutage { provider: self.text() },
+            34 => TimelineEvent::Hastened { priority: self.one_of(&Priority::ALL) },
+            32 => TimelineEvent::Routed {
+                attempt,
+                to: self.text(),
+                passed_over: self.list(3, Self::passed_over),
+            },
             0 => TimelineEvent::Placed { life: self.count() },
             1 => TimelineEvent::Rejoined,
             2 => TimelineEvent::Deferred { until },
@@ -299,6 +315,7 @@ impl Any {
         let entry = |any: &mut Self| TimelineEntry { at: any.moment(), event: any.event() };
         Order {
             key: self.key(),
+            priority: self.one_of(&Priority::ALL),
             terms: Arc::new(self.terms()),
             born: self.moment(),
             life: self.count(),
@@ -310,12 +327,16 @@ impl Any {
             attempts: self.list(4, Self::attempt),
             last_attempt: self.count(),
             retries: std::array::from_fn(|_| self.small()),
+            life_attempts: self.count(),
             possible_doubles: self.count(),
             webhooks: self.list(3, Self::webhook),
             last_webhook: self.count(),
             put_back: self.maybe(Self::moment),
             steps_lost: self.flag(),
             followed_by: self.maybe(Self::key),
+            used_up: self.list(3, Self::text),
+            held_off: self.maybe(Self::held_off),
+            booked_on: self.maybe(Self::count),
             timeline: Timeline { entries: self.list(6, entry), left_out: self.count() },
         }
     }
@@ -347,10 +368,10 @@ impl Any {
     }
 
     fn tell_outcome(&mut self) -> DeliveryOutcome {
-        if self.flag() {
-            DeliveryOutcome::Delivered
-        } else {
-            DeliveryOutcome::NotDelivered { why: self.text() }
+        match self.below(3) {
+            0 => DeliveryOutcome::Delivered,
+            1 => DeliveryOutcome::NotDelivered { why: self.text() },
+            _ => DeliveryOutcome::SwitchedOff { why: self.text() },
         }
     }
 
@@ -362,14 +383,31 @@ impl Any {
         }
     }
 
-    fn gate(&mut self) -> Gate {
-        self.maybe(Self::moment).map_or(Gate::Pass, Gate::ShutUntil)
+    fn account(&mut self) -> AttemptAccount {
+        AttemptAccount { account: self.text(), price: self.maybe(Self::wide).map(Money) }
+    }
+
+    fn passed_over(&mut self) -> PassedOver {
+        let why = WhyPassedOver::ALL[self.below(WhyPassedOver::ALL.len())];
+        PassedOver { account: self.text(), why }
+    }
+
+    fn route(&mut self) -> SubmitRoute {
+        if self.flag() {
+            return SubmitRoute::ShutUntil(self.moment());
+        }
+        let account = self.maybe(Self::account);
+        SubmitRoute::To(Offer { account, passed_over: self.list(3, Self::passed_over) })
+    }
+
+    fn held_off(&mut self) -> HeldOff {
+        HeldOff { account: self.text(), until: self.moment(), is_busy: self.flag() }
     }
 
     pub(super) fn arrival(&mut self) -> IncomingEvent {
         let attempt = self.count();
-        let event = match self.below(21) {
-            0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
+        let event = match self.below(22) {
+            0 => Event::Woken { stamp: self.wide(), route: self.route() },
             1 => Event::Submitted { attempt, outcome: self.submit_outcome() },
             2 => Event::Polled { attempt, asked: self.moment(), outcome: self.poll_outcome() },
             3 => Event::CalledBack {
@@ -397,6 +435,7 @@ impl Any {
             15 => Event::Noted { text: self.text() },
             16 => Event::PutBack { others_by: self.moment() },
             17 => Event::Lost,
+            20 => Event::ReplayedAfterOutage { provider: self.text(), died_since: self.moment() },
             19 => Event::HandedOver { by: self.key(), to: self.key() },
             18 => Event::Recalled { born: self.moment(), attempts: self.list(3, Self::attempt) },
             _ => Event::Released,

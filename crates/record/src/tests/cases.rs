@@ -2,6 +2,9 @@
 
 mod forgotten;
 mod freshness;
+mod priorities;
+mod providers;
+mod retries;
 mod shared;
 mod sight;
 mod stock;
@@ -9,9 +12,9 @@ mod stock;
 use super::AnyRecord;
 use quittance_lifecycle::{
     Answer, Attempt, CallbackResult, DeadCause, DeliveryOutcome, DeliveryState, Event, Evidence, FailCause,
-    Fault, FaultClass, Gate, Key, Money, Order, Payload, Phase, PollOutcome, Progress, ProviderAnswer,
-    Report, ReportOutcome, ReportState, Reuse, Signal, SubmitOutcome, Target, Terms, Timeline, TimelineEntry,
-    TimelineEvent, Timestamp, Value, Via, Webhook,
+    Fault, FaultClass, Key, Money, Offer, Order, Payload, Phase, PollOutcome, Priority, Progress,
+    ProviderAnswer, Report, ReportOutcome, ReportState, RetryLimits, Reuse, Signal, SubmitOutcome,
+    SubmitRoute, Target, Terms, Timeline, TimelineEntry, TimelineEvent, Timestamp, Value, Via, Webhook,
 };
 use quittance_ports::IncomingEvent;
 use std::collections::BTreeMap;
@@ -35,6 +38,15 @@ pub(super) fn all() -> Vec<(&'static str, AnyRecord)> {
     cases.extend(sight::orders());
     cases.extend(sight::arrivals());
     cases.extend(sight::documents());
+    cases.extend(retries::terms());
+    cases.extend(retries::orders());
+    cases.extend(retries::arrivals());
+    cases.extend(retries::documents());
+    cases.extend(priorities::terms());
+    cases.extend(priorities::orders());
+    cases.extend(providers::orders());
+    cases.extend(providers::arrivals());
+    cases.extend(providers::documents());
     cases.extend(forgotten::orders());
     cases.extend(forgotten::arrivals());
     cases.extend(freshness::terms());
@@ -76,11 +88,13 @@ fn token_terms() -> Terms {
         min_life: Duration::from_secs(40),
         margin: Duration::from_secs(40),
         timeout: Duration::from_secs(300),
+        retry: RetryLimits::NONE,
         keep: Duration::from_secs(3600),
         site: String::new(),
         takes_stock: true,
         collected_in: Duration::ZERO,
         slot: None,
+        priority: Priority::Normal,
         account: String::new(),
         price: None,
         trace: String::new(),
@@ -172,6 +186,7 @@ fn attempt(number: u32, progress: Progress) -> Attempt {
         unpriced_since: None,
         former: None,
         callback_address: None,
+        account: None,
     }
 }
 
@@ -179,6 +194,7 @@ fn order(phase: Phase) -> Order {
     Order {
         key: Key(digest(0x3c)),
         terms: Arc::new(token_terms()),
+        priority: Priority::Normal,
         born: at(0),
         life: 1,
         placed: at(0),
@@ -189,12 +205,16 @@ fn order(phase: Phase) -> Order {
         attempts: Vec::new(),
         last_attempt: 0,
         retries: [0; Signal::ALL.len()],
+        life_attempts: 0,
         possible_doubles: 0,
         webhooks: Vec::new(),
         last_webhook: 0,
         put_back: None,
         steps_lost: false,
         followed_by: None,
+        used_up: Vec::new(),
+        held_off: None,
+        booked_on: None,
         timeline: Timeline {
             entries: vec![TimelineEntry { at: at(0), event: TimelineEvent::Placed { life: 1 } }],
             left_out: 0,
@@ -278,6 +298,7 @@ fn parts() -> Vec<(&'static str, AnyRecord)> {
         (FaultClass::AccountBlocked.into(), 6),
         (FaultClass::Caller.into(), 7),
         (FaultClass::UnlistedCode.into(), 8),
+        (FaultClass::NotSold.into(), 9),
     ]);
     orders([
         (
@@ -440,8 +461,8 @@ fn arrivals() -> Vec<(&'static str, AnyRecord)> {
         ),
         ("arrival-polled-faulted", polled(PollOutcome::Faulted(unsolvable()))),
         ("arrival-polled-no-word", polled(PollOutcome::NoReply)),
-        ("arrival-woken", Event::Woken { stamp: 0, gate: Gate::Pass }),
-        ("arrival-woken-shut", Event::Woken { stamp: u64::MAX, gate: Gate::ShutUntil(at(66)) }),
+        ("arrival-woken", Event::Woken { stamp: 0, route: SubmitRoute::To(Offer::OF_TERMS) }),
+        ("arrival-woken-shut", Event::Woken { stamp: u64::MAX, route: SubmitRoute::ShutUntil(at(66)) }),
         ("arrival-stocked", Event::Stocked { attempt: u32::MAX }),
         (
             "arrival-claimed",

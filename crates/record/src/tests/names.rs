@@ -1,15 +1,15 @@
 //! Which names a record uses, and where. With this, a test that claims to try every variant can be checked.
 
-use crate::arrival::{
-    CallbackResultName, DeliveryName, EventName, GateName, PollName, ReportName, SubmitName,
-};
+use crate::arrival::{CallbackResultName, DeliveryName, EventName, PollName, ReportName, SubmitName};
 use crate::attempt::ProgressName;
+use crate::attempt_account::RouteName;
 use crate::document::DocumentName;
 use crate::fields::NamedVariant;
 use crate::follow_up::{DeliveryStateName, ReportStateName};
 use crate::phase::{DeadName, FailName, PhaseName};
 use crate::timeline::TimelineEventName;
-use quittance_lifecycle::{FaultClass, Reuse, Via};
+use quittance_lifecycle::{FaultClass, Reuse, Via, WhyPassedOver};
+use quittance_ports::ProviderMode;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -17,8 +17,9 @@ use std::collections::BTreeSet;
 pub(super) const NAMED: [&str; 4] = ["is", "class", "via", "reuse"];
 
 /// Every place where names occur, with the names that can occur there.
-const PLACES: [(&str, &[&str]); 26] = [
+const PLACES: [(&str, &[&str]); 29] = [
     ("/is", DocumentName::NAMES),
+    ("(gate)/gate/is", ProviderMode::NAMES),
     ("/event(served_from_stock)/made/is", &["answered"]),
     ("/reuse", Reuse::NAMES),
     ("/phase/is", PhaseName::NAMES),
@@ -32,7 +33,9 @@ const PLACES: [(&str, &[&str]); 26] = [
     ("/timeline(faulted)/fault/class", FaultClass::NAMES),
     ("/timeline(moved_to_dead_letters)/cause/is", DeadName::NAMES),
     ("/event/is", EventName::NAMES),
-    ("/event(woken)/gate/is", GateName::NAMES),
+    ("/event(woken)/route/is", RouteName::NAMES),
+    ("/event(woken)/route(to)/passed_over/is", &["busy"]),
+    ("/timeline(routed)/passed_over/is", WhyPassedOver::NAMES),
     ("/event(submitted)/outcome/is", SubmitName::NAMES),
     ("/event(polled)/outcome/is", PollName::NAMES),
     ("/event(called_back)/outcome/is", CallbackResultName::NAMES),

@@ -4,8 +4,8 @@
 use crate::executor::{Executor, Group};
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Counters, Fault, FaultClass, Field, Key, Kind, Order, Payload, Phase, PollOutcome, ProviderAnswer,
-    SubmitOutcome, Target, Timestamp,
+    Counters, Fault, FaultClass, Field, Key, Kind, Order, Payload, Phase, PollOutcome, PollRules,
+    ProviderAnswer, SubmitOutcome, Target, Timestamp,
 };
 use quittance_ports::{
     Callback, CallbackMessage, Commit, Day, Due, Guard, IncomingEvent, OrderCounts, Params, Provider, Spill,
@@ -241,6 +241,10 @@ impl Provider for WrongProvider {
 
     fn poll_batch_max(&self) -> usize {
         self.provider.poll_batch_max()
+    }
+
+    fn poll_rules(&self, kind: &str) -> Option<PollRules> {
+        self.provider.poll_rules(kind)
     }
 
     fn penalty(&self, fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 const DROPPED: Decision = Decision::Ignore(WhyIgnored::OldNews);
 
 /// The real decision, with its next order changed by `how`.
-fn falsify(decision: Decision, how: impl FnOnce(&mut Order)) -> Decision {
+pub(super) fn falsify(decision: Decision, how: impl FnOnce(&mut Order)) -> Decision {
     match decision {
         Decision::Advance(mut advance) => {
             how(&mut advance.next);

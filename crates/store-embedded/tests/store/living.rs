@@ -232,8 +232,8 @@ fn nul_characters_and_quotes_are_characters_like_any_other() {
 fn the_end_of_time_and_the_largest_numbers_come_back_as_they_were() {
     let dir = tempfile::tempdir().unwrap();
     let queued = samples::queued("patient", samples::START);
-    let shut = quittance_lifecycle::Gate::ShutUntil(Timestamp::MAX);
-    let mut order = (*queued.then(Event::Woken { stamp: u64::MAX, gate: shut }).order).clone();
+    let shut = quittance_lifecycle::SubmitRoute::ShutUntil(Timestamp::MAX);
+    let mut order = (*queued.then(Event::Woken { stamp: u64::MAX, route: shut }).order).clone();
     order.deadline = Timestamp::MAX;
     let order = Arc::new(order);
     assert_eq!(order.due(), Some(Timestamp::MAX));

@@ -17,13 +17,25 @@ pub struct Readings {
     pub unreadable: Option<u64>,
     /// The counters since the node began to watch; they only grow.
     pub counts: Option<Counters>,
-    /// The provider's name and its health.
-    pub provider: Option<(String, Health)>,
-    pub balance: Option<Money>,
-    /// The currency of all amounts.
+    /// The name and the health of each provider.
+    pub providers: Option<Vec<(String, Health)>>,
+    /// The balances at the providers.
+    pub balances: Vec<Balance>,
+    /// The currency of all amounts, except balances.
     pub currency: String,
     pub pools: Option<Vec<Pool>>,
     pub nodes: Option<Vec<Node>>,
+    /// The endpoints of webhooks that fail or failed a short time ago.
+    pub endpoints: Option<Vec<FailingEndpoint>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailingEndpoint {
+    pub tenant: String,
+    pub host: String,
+    pub is_off: bool,
+    /// Why the last delivery failed.
+    pub why: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +54,16 @@ pub enum Health {
     Paused {
         code: String,
     },
+}
+
+/// What is left at a provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    pub provider: String,
+    /// By ISO 4217.
+    pub currency: String,
+    /// `None` if it is not known.
+    pub money: Option<Money>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

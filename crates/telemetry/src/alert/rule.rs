@@ -31,6 +31,7 @@ rules! {
     BudgetEnds "budget_ends",
     InDoubtRate "in_doubt_rate",
     CallersNotReached "callers_not_reached",
+    EndpointOff "endpoint_off",
     CallbacksMissing "callbacks_missing",
     PoolStarves "pool_starves",
     StoreAway "store_away",
@@ -81,6 +82,8 @@ pub struct Thresholds {
     pub in_doubt_attempts: u64,
     /// Webhooks that callers did not accept, in an hour.
     pub webhooks_failed: u64,
+    /// Whether an endpoint of webhooks that is switched off raises an alert.
+    pub endpoint_off: bool,
     /// The part of the answers of ten minutes that had to be polled although a callback was due, in thousandths, if
     /// there are at least `polled_answers`.
     pub polled_permille: u32,
@@ -107,6 +110,7 @@ impl Default for Thresholds {
             in_doubt_permille: 50,
             in_doubt_attempts: 20,
             webhooks_failed: 10,
+            endpoint_off: true,
             polled_permille: 500,
             polled_answers: 20,
             pool_starves_for: Duration::from_secs(60),
@@ -128,9 +132,11 @@ impl Thresholds {
     pub const fn raised_after(&self, rule: Rule) -> Duration {
         match rule {
             // Each of these is already settled elsewhere and does not flap.
-            Rule::ProviderPaused | Rule::DeadLettersOld | Rule::StoreForgot | Rule::RecordsUnreadable => {
-                Duration::ZERO
-            }
+            Rule::ProviderPaused
+            | Rule::DeadLettersOld
+            | Rule::StoreForgot
+            | Rule::RecordsUnreadable
+            | Rule::EndpointOff => Duration::ZERO,
             Rule::ProviderBroken => self.provider_broken_for,
             Rule::PoolStarves => self.pool_starves_for,
             Rule::StoreAway => self.store_away_for,
@@ -168,6 +174,7 @@ impl Thresholds {
             Rule::BudgetEnds => self.budget_used_permille > 0,
             Rule::InDoubtRate => self.in_doubt_permille > 0,
             Rule::CallersNotReached => self.webhooks_failed > 0,
+            Rule::EndpointOff => self.endpoint_off,
             Rule::CallbacksMissing => self.polled_permille > 0,
             Rule::PoolStarves => !self.pool_starves_for.is_zero(),
             Rule::StoreAway => !self.store_away_for.is_zero(),

@@ -1,7 +1,7 @@
 //! How each rule judges the readings: above the threshold, below the lower one, or neither. Its message ends with
 //! what to do next.
 
-use super::readings::{Health, Node, Readings};
+use super::readings::{Balance, FailingEndpoint, Health, Node, Readings};
 use super::rule::{Rule, Thresholds};
 use super::window::{HOUR, Lately, Window};
 use super::words::{quoted, span};
@@ -33,6 +33,31 @@ pub(crate) struct RuleReading {
     pub(crate) subject: String,
     pub(crate) level: AlertLevel,
     pub(crate) words: String,
+}
+
+fn provider(rule: Rule, name: &str, health: &Health) -> RuleReading {
+    let (level, words) = match (rule, health) {
+        (Rule::ProviderPaused, Health::Paused { code }) => {
+            let says = match code.as_str() {
+                "" => "does not accept the account, as another node reports".into(),
+                code => format!("says {}", quoted(code)),
+            };
+            let words = format!(
+                "nothing is submitted to {name}, which {says}: fix the account there, then run `quittance provider resume \
+                 {name}`"
+            );
+            (AlertLevel::High, words)
+        }
+        (Rule::ProviderBroken, Health::Broken) => {
+            let words = format!(
+                "{name} does not answer, and is tried by one order at a time: look at its status page and at the network \
+                 (`quittance doctor`)"
+            );
+            (AlertLevel::High, words)
+        }
+        _ => (AlertLevel::Low, String::new()),
+    };
+    RuleReading { subject: name.to_owned(), level, words }
 }
 
 /// The reading of a rule that has one subject.
@@ -84,12 +109,16 @@ impl Judge<'_> {
         match rule {
             Rule::DeadLettersGrow => self.dead_letters_grow(),
             Rule::DeadLettersOld => self.dead_letters_old(),
-            Rule::ProviderPaused | Rule::ProviderBroken => self.provider(rule),
-            Rule::BalanceLow => self.balance_low(),
+            Rule::ProviderPaused | Rule::ProviderBroken => {
+                let providers = self.readings.providers.as_ref()?;
+                Some(providers.iter().map(|(name, health)| provider(rule, name, health)).collect())
+            }
+            Rule::BalanceLow => self.balances_low(),
             Rule::BalanceEnds => self.balance_ends(),
             Rule::BudgetEnds => self.budgets_end(),
             Rule::InDoubtRate => self.in_doubt_rate(),
             Rule::CallersNotReached => self.callers_not_reached(),
+            Rule::EndpointOff => self.endpoints_off(),
             Rule::CallbacksMissing => self.callbacks_missing(),
             Rule::PoolStarves => self.pools_starve(),
             Rule::StoreAway => self.store_away(),
@@ -128,44 +157,33 @@ impl Judge<'_> {
         one("", level(age >= self.thresholds.dead_age, true), words)
     }
 
-    fn provider(&self, rule: Rule) -> Option<Vec<RuleReading>> {
-        let (name, health) = self.readings.provider.as_ref()?;
-        match (rule, health) {
-            (Rule::ProviderPaused, Health::Paused { code }) => {
-                let says = match code.as_str() {
-                    "" => "does not accept the account, as another node reports".into(),
-                    code => format!("says {}", quoted(code)),
-                };
-                let words = format!(
-                    "nothing is submitted to {name}, which {says}: fix the account there, then release it (`POST \
-                     /v1/admin/release`, or start again)"
-                );
-                one(name, AlertLevel::High, words)
-            }
-            (Rule::ProviderBroken, Health::Broken) => {
-                let words = format!(
-                    "{name} does not answer, and is tried by one order at a time: look at its status page and at the network \
-                     (`quittance doctor`)"
-                );
-                one(name, AlertLevel::High, words)
-            }
-            _ => one(name, AlertLevel::Low, String::new()),
-        }
+    /// A reading of each account whose balance is known.
+    fn balances_low(&self) -> Option<Vec<RuleReading>> {
+        let threshold = self.thresholds.balance_low;
+        let seen = self.readings.balances.iter().filter_map(|Balance { provider, currency, money }| {
+            let balance = (*money)?;
+            let words = format!(
+                "the balance at {provider} is {balance} {currency}, and is to be at least {threshold} {currency}: top up the \
+                 account"
+            );
+            // The lower threshold is a tenth higher, so that a cent more does not clear the alert.
+            let is_low = balance.0 >= threshold.0.saturating_add(threshold.0 / 10);
+            let level = level(balance < threshold, is_low);
+            Some(RuleReading { subject: provider.clone(), level, words })
+        });
+        Some(seen.collect())
     }
 
-    fn balance_low(&self) -> Option<Vec<RuleReading>> {
-        let (balance, threshold) = (self.readings.balance?, self.thresholds.balance_low);
-        let currency = &self.readings.currency;
-        let words = format!(
-            "the balance is {balance} {currency}, and is to be at least {threshold} {currency}: top up the account"
-        );
-        // The lower threshold is a tenth higher, so that a cent more does not clear the alert.
-        let is_low = balance.0 >= threshold.0.saturating_add(threshold.0 / 10);
-        one("", level(balance < threshold, is_low), words)
+    /// What is left at all providers whose account is in the currency of the node; `None` if one of them is not known.
+    fn balance_in_all(&self) -> Option<Money> {
+        let own = self.readings.balances.iter().filter(|balance| balance.currency == self.readings.currency);
+        let balances: Vec<Money> = own.map(|balance| balance.money).collect::<Option<_>>()?;
+        let sum = balances.iter().fold(0_u64, |sum, balance| sum.saturating_add(balance.0));
+        (!balances.is_empty()).then_some(Money(sum))
     }
 
     fn balance_ends(&self) -> Option<Vec<RuleReading>> {
-        let balance = self.readings.balance?;
+        let balance = self.balance_in_all()?;
         self.readings.counts?;
         let lately = self.window.lately(HOUR)?;
         let price_sum = lately.counts.spent();
@@ -265,6 +283,21 @@ impl Judge<'_> {
              delivery`, and inform the operators of those webhooks"
         );
         one("", level, words)
+    }
+
+    fn endpoints_off(&self) -> Option<Vec<RuleReading>> {
+        let endpoints = self.readings.endpoints.as_ref()?.iter();
+        let seen = endpoints.map(|endpoint| {
+            let FailingEndpoint { tenant, host, is_off, why } = endpoint;
+            let words = format!(
+                "webhooks of {tenant} to {host} are switched off, because all of them failed for days, last: {}; inform the \
+                 operator of that host. The first success switches it on, or `quittance dead endpoints --on {host} --tenant \
+                 {tenant}`; then run `quittance dead replay --cause delivery`",
+                quoted(why)
+            );
+            RuleReading { subject: format!("{tenant} {host}"), level: level(*is_off, true), words }
+        });
+        Some(seen.collect())
     }
 
     fn callbacks_missing(&self) -> Option<Vec<RuleReading>> {

@@ -5,14 +5,17 @@
 use super::announcement::Announcement;
 use super::oldest_dead_letter::OldestDeadLetter;
 use super::{Monitor, MonitorState, marks};
+use crate::account::KnownAccount;
 use crate::alert::{
-    AlertChange, AlertEngine, DeadLetterReading, Health, Named, Node, Pool, Readings, Rule, Thresholds, words,
+    AlertChange, AlertEngine, Balance, DeadLetterReading, FailingEndpoint, Health, Named, Node, Pool,
+    Readings, Rule, Thresholds, words,
 };
 use quittance_engine::{Engine, ProviderState};
 use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
-    AlertDocument, AlertNote, DocumentWritten, SharedDocument, StoreError, StoredDocument, Version,
+    AlertDocument, AlertNote, DocumentWritten, EndpointNote, SharedDocument, StoreError, StoredDocument,
+    Version,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,6 +114,20 @@ fn alert_document(documents: &[StoredDocument]) -> (Version, AlertDocument) {
         Some((version, SharedDocument::Alerts(document))) => (version, document.clone()),
         _ => (Version::ABSENT, AlertDocument::default()),
     }
+}
+
+fn endpoints(documents: &[StoredDocument]) -> Vec<FailingEndpoint> {
+    let found = documents.iter().find_map(|found| match &found.document {
+        SharedDocument::Endpoints(document) => Some(&document.endpoints),
+        _ => None,
+    });
+    let shown = |note: &EndpointNote| FailingEndpoint {
+        tenant: note.tenant.clone(),
+        host: note.host.clone(),
+        is_off: note.off_at.is_some(),
+        why: note.why.clone(),
+    };
+    found.map(|notes| notes.iter().map(shown).collect()).unwrap_or_default()
 }
 
 /// The active alerts of rules that this version knows: only the version that raised an alert can clear it.
@@ -299,11 +316,12 @@ impl Monitor {
             return readings;
         }
         readings.counts = state.history.total().filter(|_| reader.has_usage);
-        readings.provider = Some((engine.provider_name().to_owned(), self.health(state)));
-        readings.balance = self.account().1.and_then(|account| account.balance);
+        readings.providers = Some(self.providers(state));
+        readings.balances = self.balances();
         if reader.has_membership {
             readings.pools = Some(self.pools(state, now));
             readings.nodes = Some(nodes(state));
+            readings.endpoints = Some(endpoints(&state.reader.documents));
         }
         if reader.has_order_counts {
             readings.dead = self.dead_letters(state, now).await;
@@ -315,16 +333,36 @@ impl Monitor {
         readings
     }
 
-    /// The health of the provider as this node sees it. A pause on any node counts for all.
-    fn health(&self, state: &MonitorState) -> Health {
+    /// The health of each provider as this node sees it. A node that submits nothing because all providers are paused
+    /// counts for all nodes.
+    fn providers(&self, state: &MonitorState) -> Vec<(String, Health)> {
+        let states = self.engine().provider_states();
+        let health = |(name, known): (&str, _)| (name.to_owned(), self.health(known, state));
+        states.into_iter().map(health).collect()
+    }
+
+    /// The balances of the accounts.
+    fn balances(&self) -> Vec<Balance> {
+        let accounts = self.accounts();
+        let balance = |known: &KnownAccount| Balance {
+            provider: known.provider.clone(),
+            currency: known.currency.clone(),
+            money: known.account.and_then(|account| account.balance),
+        };
+        accounts.1.iter().map(balance).collect()
+    }
+
+    fn health(&self, known: ProviderState, state: &MonitorState) -> Health {
         let members = &state.reader.members;
         let alive = members.nodes.iter().filter(|member| members.now.since(member.seen) < SILENT_AFTER);
         let mut paused = alive
             .map(|member| &member.node_status.node_stats)
             .filter(|node_stats| node_stats.is_paused)
             .peekable();
-        match self.engine().provider_state() {
-            ProviderState::Paused { fault } => Health::Paused { code: fault.code },
+        match known {
+            ProviderState::Paused { fault: Some(fault) } => Health::Paused { code: fault.code },
+            // An operator wants it so.
+            ProviderState::Paused { fault: None } | ProviderState::Drained => Health::Well,
             _ if paused.peek().is_some() => Health::Paused {
                 code: paused.find_map(|node_stats| node_stats.pause_code.clone()).unwrap_or_default(),
             },

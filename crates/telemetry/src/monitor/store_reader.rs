@@ -2,13 +2,13 @@
 //! the node is not watched, and grows with the cost of the read.
 
 use super::history::{History, Sample};
+use crate::account::KnownAccount;
 use crate::latencies::LatencyPercentiles;
 use crate::money;
-use quittance_engine::{Engine, PoolView, ProviderState};
+use quittance_engine::{Engine, PoolView, ProviderView};
 use quittance_lifecycle::{Counters, Phase, PriceSum, Timestamp};
 use quittance_ports::{
-    Account, AlertNote, BulkDocument, Day, Members, OrderCounts, SharedDocument, StoreError, StoredDocument,
-    Which,
+    AlertNote, BulkDocument, Day, Members, OrderCounts, SharedDocument, StoreError, StoredDocument, Which,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -200,8 +200,8 @@ pub struct SnapshotData<'a> {
     pub today: Counters,
     pub saved: PriceSum,
     pub currency: &'a str,
-    pub account: Option<Account>,
-    pub provider: (&'a str, ProviderState),
+    pub accounts: Vec<KnownAccount>,
+    pub providers: Vec<ProviderView>,
     pub pools: Vec<PoolView>,
     pub members: &'a Members,
     pub alerts: Vec<AlertNote>,

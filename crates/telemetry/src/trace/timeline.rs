@@ -3,6 +3,7 @@
 //! same id.
 
 use super::{Span, SpanKind, SpanName, TraceParent};
+use quittance_lifecycle::provider_of;
 use quittance_lifecycle::{
     DeliveryState, Order, Origin, Phase, TimelineEntry, TimelineEvent, Timestamp, Via,
 };
@@ -114,7 +115,7 @@ fn about(order: &Order) -> Vec<(&'static str, String)> {
         ("quittance.kind", legible(&terms.kind)),
         ("quittance.tenant", legible(&terms.tenant)),
         ("quittance.site", legible(&terms.site)),
-        ("quittance.provider", legible(terms.provider())),
+        ("quittance.provider", legible(provider_of(order.account()))),
         ("quittance.life", order.life.to_string()),
     ];
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
@@ -123,8 +124,14 @@ fn about(order: &Order) -> Vec<(&'static str, String)> {
 /// The timeline entries of the current life of the order, or else of its last one.
 fn last_life(order: &Order) -> &[TimelineEntry] {
     let entries = &order.timeline.entries;
-    let begins =
-        |entry: &TimelineEntry| matches!(entry.event, TimelineEvent::Placed { .. } | TimelineEvent::Replayed);
+    let begins = |entry: &TimelineEntry| {
+        matches!(
+            entry.event,
+            TimelineEvent::Placed { .. }
+                | TimelineEvent::Replayed
+                | TimelineEvent::ReplayedAfterOutage { .. }
+        )
+    };
     let first = entries.iter().rposition(begins).unwrap_or(0);
     &entries[first..]
 }
@@ -172,7 +179,11 @@ fn spans_of_attempt(order: &Order, whole: &Span, number: u32, rest: &[TimelineEn
     let replied = entries.clone().next();
     // An attempt in doubt may have answered later: the last entry counts.
     let end = entries.clone().rfind(|entry| is_end(&entry.event));
-    let provider = || vec![("quittance.provider", legible(order.terms.provider()))];
+    let provider = || {
+        let attempt = order.attempt(number);
+        let account = attempt.map_or_else(|| order.account(), |attempt| order.account_of(attempt));
+        vec![("quittance.provider", legible(provider_of(account)))]
+    };
     let task = order.attempt(number).and_then(|attempt| order.task_of(attempt));
     let attempt = Span {
         id: id_of(order, Role::Attempt { number }),

@@ -3,7 +3,8 @@
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
 use quittance_telemetry::alert::{
-    AlertChange, AlertEngine, DeadLetterReading, Health, Named, Node, Pool, Readings, Rule, Thresholds,
+    AlertChange, AlertEngine, Balance, DeadLetterReading, FailingEndpoint, Health, Named, Node, Pool,
+    Readings, Rule, Thresholds,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -61,14 +62,22 @@ impl Post {
     }
 }
 
+fn balance(provider: &str, currency: &str, micros: Option<u64>) -> Balance {
+    Balance { provider: provider.into(), currency: currency.into(), money: micros.map(Money) }
+}
+
+fn balances(micros: u64) -> Vec<Balance> {
+    vec![balance("main", "USD", Some(micros))]
+}
+
 fn well() -> Readings {
     Readings {
         store_is_up: true,
         here: "here".into(),
         dead: Some(DeadLetterReading::default()),
         counts: Some(Counters::default()),
-        provider: Some(("main".into(), Health::Well)),
-        balance: Some(Money(100_000_000)),
+        providers: Some(vec![("main".into(), Health::Well)]),
+        balances: balances(100_000_000),
         currency: "USD".into(),
         pools: Some(Vec::new()),
         nodes: Some(Vec::new()),
@@ -133,7 +142,7 @@ fn a_dead_letter_that_waits_too_long_is_reported_until_a_person_has_seen_to_it()
 #[test]
 fn a_provider_that_is_paused_is_reported_at_once_and_one_that_is_broken_after_a_minute() {
     let mut post = Post::new(Thresholds::default());
-    let provider = |health: Health| Readings { provider: Some(("main".into(), health)), ..well() };
+    let provider = |health: Health| Readings { providers: Some(vec![("main".into(), health)]), ..well() };
     let code = "ERROR\u{1b}[2J<b>".to_owned() + &"x".repeat(500);
     assert_eq!(
         post.watch(0..10, |_| provider(Health::Paused { code: code.clone() })),
@@ -160,7 +169,7 @@ fn a_balance_is_reported_when_it_is_low_and_when_it_will_not_last() {
     // One unit an hour.
     let spends = |balance: u64| {
         move |second: u64| Readings {
-            balance: Some(Money(balance)),
+            balances: balances(balance),
             counts: Some(Counters { cost_micros: second * 1_000_000 / 3600, ..Counters::default() }),
             ..well()
         }
@@ -171,14 +180,38 @@ fn a_balance_is_reported_when_it_is_low_and_when_it_will_not_last() {
     assert_eq!(post.watch(4000..4100, spends(30_000_000)), [(4060, false, Rule::BalanceEnds)]);
     let heard = post.watch(4100..4200, spends(500_000));
     assert_eq!(heard, [(4110, true, Rule::BalanceLow), (4110, true, Rule::BalanceEnds)]);
-    assert!(post.words[&(Rule::BalanceLow, String::new())].contains("0.5"));
+    assert!(post.words[&(Rule::BalanceLow, "main".to_owned())].contains("0.5"));
+}
+
+#[test]
+fn each_provider_has_a_balance_of_its_own_and_in_its_own_currency() {
+    let mut post = Post::new(Thresholds::default());
+    let spends = |main: Option<u64>| {
+        move |second: u64| Readings {
+            balances: vec![
+                balance("main", "USD", main),
+                balance("spare", "USD", Some(500_000)),
+                balance("third", "RUB", Some(900_000)),
+            ],
+            counts: Some(Counters { cost_micros: second * 1_000_000 / 3600, ..Counters::default() }),
+            ..well()
+        }
+    };
+    // Main alone lasts: the sum counts, and roubles are not in it.
+    let raised = post.watch(0..3000, spends(Some(30_000_000)));
+    assert_eq!(raised, [(10, true, Rule::BalanceLow), (10, true, Rule::BalanceLow)]);
+    let words = |provider: &str| post.words[&(Rule::BalanceLow, provider.to_owned())].clone();
+    assert!(words("spare").starts_with("the balance at spare is 0.5 USD"), "{}", words("spare"));
+    assert!(words("third").starts_with("the balance at third is 0.9 RUB"), "{}", words("third"));
+    assert_eq!(post.watch(3000..4000, spends(None)), [], "what is not known is neither low nor ending");
+    assert_eq!(post.watch(4000..4100, spends(Some(20_000_000))), [(4010, true, Rule::BalanceEnds)]);
 }
 
 #[test]
 fn answers_without_a_price_do_not_say_that_the_balance_lasts() {
     let mut post = Post::new(Thresholds::default());
     let spends = |spent: u64, unpriced: u64| Readings {
-        balance: Some(Money(20_000_000)),
+        balances: balances(20_000_000),
         counts: Some(Counters { cost_micros: spent, unpriced, ..Counters::default() }),
         ..well()
     };
@@ -344,6 +377,7 @@ fn a_rule_that_is_switched_off_is_silent_and_clears_what_it_has_raised() {
         budget_used_permille: 0,
         in_doubt_permille: 0,
         webhooks_failed: 0,
+        endpoint_off: false,
         polled_permille: 0,
         pool_starves_for: Duration::ZERO,
         store_away_for: Duration::ZERO,
@@ -358,8 +392,10 @@ fn a_rule_that_is_switched_off_is_silent_and_clears_what_it_has_raised() {
     assert!(Rule::ALL.iter().all(|rule| Thresholds::default().is_on(*rule)));
     let mut post = Post::new(off);
     post.standing.insert((Rule::ProviderPaused, "main".into()));
-    let paused =
-        |_| Readings { provider: Some(("main".into(), Health::Paused { code: "X".into() })), ..well() };
+    let paused = |_| Readings {
+        providers: Some(vec![("main".into(), Health::Paused { code: "X".into() })]),
+        ..well()
+    };
     assert_eq!(post.watch(0..100, paused), [(60, false, Rule::ProviderPaused)]);
 }
 
@@ -424,6 +460,7 @@ fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
     });
     let nodes: Vec<_> = nodes.collect();
     Readings {
+        endpoints: Some(Vec::new()),
         at: now,
         store_is_up: rng.roll(2) > 0,
         forgot: Some("the store was flushed: look".into()),
@@ -431,8 +468,8 @@ fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
         dead: rng.maybe(DeadLetterReading { count: 1, oldest: None }),
         unreadable: rng.roll(8).checked_sub(5),
         counts: rng.maybe(*counts),
-        provider: rng.maybe(("main".into(), health)),
-        balance: Some(Money(rng.roll(3_000_000))),
+        providers: rng.maybe(vec![("main".into(), health)]),
+        balances: balances(rng.roll(3_000_000)),
         currency: "USD".into(),
         pools: rng.maybe(pools),
         nodes: rng.maybe(nodes),
@@ -477,4 +514,20 @@ fn nothing_flaps_whatever_is_seen() {
         }
     }
     assert!(changes > 1000, "{changes}: the dice must raise something");
+}
+
+#[test]
+fn an_endpoint_that_is_switched_off_is_reported_until_it_is_on_again() {
+    let endpoint = |is_off| {
+        let (tenant, host) = ("archive".to_owned(), "hooks.example.org".to_owned());
+        let endpoint = FailingEndpoint { tenant, host, is_off, why: "HTTP 500".into() };
+        move |_| Readings { endpoints: Some(vec![endpoint.clone()]), ..well() }
+    };
+    let mut post = Post::new(Thresholds::default());
+    assert_eq!(post.watch(0..100, endpoint(false)), [], "it fails, and is still called");
+    assert_eq!(post.watch(100..200, endpoint(true)), [(100, true, Rule::EndpointOff)]);
+    let words = &post.words[&(Rule::EndpointOff, "archive hooks.example.org".into())];
+    assert!(words.contains("hooks.example.org") && words.contains("HTTP 500"), "{words}");
+    let none = |_| Readings { endpoints: Some(Vec::new()), ..well() };
+    assert_eq!(post.watch(200..400, none), [(260, false, Rule::EndpointOff)]);
 }

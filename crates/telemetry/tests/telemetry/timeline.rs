@@ -2,9 +2,9 @@
 //! where they happened, and a second export has the same ids.
 
 use quittance_lifecycle::{
-    CallbackResult, DeadCause, Decision, DeliveryState, Draft, Event, Evidence, Fault, FaultClass, Gate,
-    HostRules, Identity, KeySettings, Kind, Money, Order, Origin, Pace, Payload, Placement, Policy,
-    PollOutcome, ProviderAnswer, SubmitOutcome, TimelineEntry, TimelineEvent, Timestamp, Webhook, place,
+    CallbackResult, DeadCause, Decision, DeliveryState, Draft, Event, Evidence, Fault, FaultClass, HostRules,
+    Identity, KeySettings, Kind, Money, Offer, Order, Origin, Pace, Payload, Placement, Policy, PollOutcome,
+    ProviderAnswer, SubmitOutcome, SubmitRoute, TimelineEntry, TimelineEvent, Timestamp, Webhook, place,
     transition,
 };
 use quittance_telemetry::trace::{
@@ -43,7 +43,7 @@ fn exported(order: &Order) -> Vec<Span> {
 }
 
 fn woken(stamp: u64) -> Event {
-    Event::Woken { stamp, gate: Gate::Pass }
+    Event::Woken { stamp, route: SubmitRoute::To(Offer::OF_TERMS) }
 }
 
 fn delivery() -> ProviderAnswer {

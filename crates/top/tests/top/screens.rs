@@ -25,8 +25,7 @@ fn document() -> Value {
         "latency_ms": { "p50": 12_300, "p95": 31_000, "p99": null, "count": 77 },
         "today": { "asked": 123_456, "solved": 120_000, "failed": 123_457, "cost_micros": 2_990_000, "saved_micros": 1_500_000 },
         "currency": "USD",
-        "balance": { "balance_micros": 12_500_000, "threads": null },
-        "providers": [{ "name": "ma\u{1b}[31min", "state": "paused", "fault": { "class": "no_funds", "code": "ERROR\u{7}" } }],
+        "providers": [{ "name": "ma\u{1b}[31min", "mode": "active", "state": "paused", "currency": "USD", "balance_micros": 12_500_000, "fault": { "class": "no_funds", "code": "ERROR\u{7}" } }],
         "pools": [{ "name": "warm", "tenant": "default", "kind": "turnstile", "enabled": true,
             "level": { "at": "", "size": 4, "why": "", "fresh": 0, "on_their_way": 2, "rate_per_s": 0.1, "lead_ms": 1 },
             "demand": { "served": 1, "missed": 1, "hit_rate": 0.5 } }],
@@ -196,7 +195,7 @@ fn a_daemon_that_has_gone_is_reported_first() {
 fn a_rate_that_is_not_known_is_no_zero() {
     let mut document = document();
     document["rates"]["asked"] = Value::Null;
-    document["balance"]["balance_micros"] = Value::Null;
+    document["providers"][0]["balance_micros"] = Value::Null;
     document["store"] = json!({ "is_up": false, "kind": "redis" });
     let taken = read(document);
     let text = page(&taken);
@@ -250,7 +249,7 @@ fn without_a_screen_all_of_it_is_printed_in_lines() {
 #[test]
 fn a_provider_that_is_well_is_ok() {
     let mut well = taken();
-    well.snapshot.providers[0].state = "ok".into();
+    well.snapshot.providers[0].state = Some("ok".into());
     well.snapshot.providers[0].fault = None;
     assert!(page(&well).contains("min ok\n"), "{}", page(&well));
 }

@@ -2,6 +2,7 @@
 //! interrupted command says what happens to its order.
 
 use crate::binary::{ChildProcess, Ran, drain, quittance, run};
+use crate::http::call;
 use crate::provider::Sim;
 use crate::sandbox::{Sandbox, line, page};
 use crate::serve::Serve;
@@ -62,6 +63,31 @@ fn a_daemon_that_has_the_store_carries_the_order_out() {
     serve.sandbox.run(&elsewhere).must_fail(2, &["elsewhere.example.net"]);
     assert_eq!(sim.ledger().accepted(), 1);
     serve.end_in_peace();
+}
+
+#[test]
+fn a_priority_goes_to_the_daemon_and_is_no_part_of_the_order() {
+    let sim = Sim::start();
+    let serve = Serve::start(quick(Sandbox::of(&sim)));
+    let first = solve(&serve.sandbox, "urgent", &["--json", "--shared", "--priority", "interactive"]);
+    let first = first.must_succeed().json();
+    let again = solve(&serve.sandbox, "urgent", &["--json", "--shared", "--priority", "bulk"]);
+    assert_eq!(again.must_succeed().json()["order"], first["order"]);
+    let orders = get(&serve, "/v1/orders?status=all");
+    assert_eq!(orders["orders"][0]["priority"], "interactive", "{orders}");
+    solve(&serve.sandbox, "urgent", &["--priority", "soon"]).must_fail(2, &["interactive, normal or bulk"]);
+    let mut urgent = line(1, "line");
+    urgent["priority"] = json!("bulk");
+    let ran = serve.sandbox.run_lines(&[urgent.to_string()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(sim.ledger().accepted(), 2);
+    serve.end_in_peace();
+}
+
+fn get(serve: &Serve, path: &str) -> Value {
+    let (status, body) = call("GET", &format!("{}{path}", serve.http), "");
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).expect("a JSON document")
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! `quittance mock`: prints where it listens, serves, and prints its totals when it is stopped.
 
 use crate::binary::{ChildProcess, quittance, run};
-use crate::http::call;
-use crate::provider::{KEY, Sim};
+use crate::http::{call, try_call};
+use crate::provider::{KEY, Sim, SimServices};
 use crate::sandbox::Sandbox;
+use crate::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
@@ -68,4 +69,76 @@ fn rates_and_scripts_come_from_files_and_what_makes_no_sense_is_refused() {
     {
         run(quittance(["mock"].into_iter().chain(flags))).must_fail(2, &[flags[1]]);
     }
+}
+
+#[test]
+fn of_two_services_in_one_process_one_fails_and_the_other_does_not_notice() {
+    let services = SimServices::start(&["a=captchaai", "b=2captcha"]);
+    let a = Sandbox::at(services.url("a"), "captchaai").set("timing.deadline=3s");
+    let b = Sandbox::at(services.url("b"), "2captcha");
+    a.solve("before", &[]).must_succeed();
+    services.change("POST", "a", "outage", &json!({ "how": "refuse" }));
+    let lost = a.solve("during", &[]);
+    assert!(lost.code.is_some_and(|code| code != 0), "nothing answers at a: {lost:?}");
+    for mark in ["one", "two"] {
+        b.solve(mark, &[]).must_succeed();
+    }
+    services.change("POST", "a", "outage", &json!({ "ms": 0 }));
+    services.change("PUT", "a", "account", &json!({ "name": "main", "key_blocked": true }));
+    let balance = |name: &str| {
+        let url = format!("{}/res.php?key={KEY}&action=getbalance", services.url(name));
+        until("the socket of a service", || try_call("GET", &url, "text/plain", "")).1
+    };
+    assert_eq!((balance("a").as_str(), balance("b").as_str()), ("ERROR_KEY_DOES_NOT_EXIST", "9.99402"));
+    let (ledger_a, ledger_b) = (services.ledger("a"), services.ledger("b"));
+    assert_eq!((ledger_a.accepted(), ledger_b.accepted()), (1, 2));
+    assert_eq!(ledger_b.0["accounts"][0]["account"], "main");
+    assert_eq!(ledger_b.0["accounts"][0]["paid_micros"], 2 * 2_990);
+    assert_eq!(ledger_b.tasks()[0]["service"], "b");
+    // The audit reads the ledger of the one service that it is about, but not that of both.
+    for (ledger, code) in [(ledger_b.0, 0), (services.joined_ledger(), 1)] {
+        let path = b.path("ledger.json");
+        fs::write(&path, ledger.to_string()).expect("the sandbox can be written");
+        let audit = b.run(&["audit", "--ledger", &path.display().to_string()]);
+        assert_eq!(audit.code, Some(code), "{audit:?}");
+    }
+    let (code, output) = services.end(Signal::TERM);
+    assert_eq!(code, Some(0));
+    let sums: Value = serde_json::from_str(&output).unwrap_or_else(|why| panic!("{why}: {output}"));
+    assert_eq!(sums["services"][1]["totals"]["accepted"], 2);
+}
+
+#[test]
+fn services_come_from_a_file_and_what_makes_no_sense_is_refused() {
+    let sandbox = Sandbox::with_config("");
+    let file = |text: &str| {
+        let path = sandbox.path("services.toml");
+        fs::write(&path, text).expect("the sandbox can be written");
+        path.display().to_string()
+    };
+    let service =
+        |name: &str, more: &str| format!("[[service]]\nname = \"{name}\"\ndialect = \"2captcha\"\n{more}\n");
+    for (text, words) in [
+        (service("a", "sped = 1"), &["services.toml", "service a", "sped"][..]),
+        (service("a", "") + &service("a", ""), &["two services are called `a`"]),
+        (service("a", "[[service.account]]\nname = \"x\"\nkey = \"short\""), &["service a", "32 characters"]),
+        (String::new(), &["[[service]]"]),
+    ] {
+        run(quittance(["mock", "--services", &file(&text)])).must_fail(2, words);
+    }
+    let services = file(&service("a", ""));
+    for (args, word) in [
+        (&["--services", "no-such-file"][..], "no-such-file"),
+        (&["--service", "a"], "a=captchaai:8801"),
+        (&["--service", "a=unheard"], "`unheard`"),
+        (&["--service", "a=2captcha", "--dialect", "2captcha"], "--dialect"),
+        (&["--service", "a=2captcha", "--services", &services], "--services"),
+    ] {
+        run(quittance(["mock"].into_iter().chain(args.iter().copied()))).must_fail(2, &[word]);
+    }
+    let taken = Sim::start();
+    let port = taken.url.rsplit(':').next().expect("it has a port");
+    let busy = format!("a=2captcha:{port}");
+    run(quittance(["mock", "--listen", "127.0.0.1:0", "--service", &busy]))
+        .must_fail(2, &["service a", port]);
 }

@@ -55,9 +55,9 @@ fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_th
     fleet.rest_in_peace();
 }
 
-/// Each node has found the account without funds by itself, and waits for an operator, who releases it on one of
+/// Each node has found the account without funds by itself, and waits for an operator, who resumes it on one of
 /// them.
-fn releasing_the_account_on_one_node_releases_it_on_all(which: ServerKind) {
+fn resuming_the_account_on_one_node_resumes_it_on_all(which: ServerKind) {
     let sim = Sim::start();
     sim.put("account", &json!({ "name": "main", "balance_micros": 0 }));
     let fleet = NodeFleet::start(StoreServer::start(which), &sim, &["timing.deadline=10m"]);
@@ -75,7 +75,7 @@ fn releasing_the_account_on_one_node_releases_it_on_all(which: ServerKind) {
         });
     }
     sim.put("account", &json!({ "name": "main", "balance_micros": 1_000_000_000 }));
-    let reply = nodes[2].post("/v1/admin/release", "", &json!({})).expect("a node answers");
+    let reply = nodes[2].post("/v1/admin/resume", "", &json!({})).expect("a node answers");
     assert_eq!(reply.status, 200, "{reply:?}");
     until("all have heard of it", || (!nodes.iter_mut().any(paused)).then_some(()));
     for id in ids {
@@ -89,5 +89,5 @@ fn releasing_the_account_on_one_node_releases_it_on_all(which: ServerKind) {
 
 on_both_stores!(
     an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third,
-    releasing_the_account_on_one_node_releases_it_on_all,
+    resuming_the_account_on_one_node_resumes_it_on_all,
 );

@@ -83,6 +83,14 @@ fn views_that_could_not_be_loaded_are_loaded_when_the_line_is_back() {
 }
 
 #[test]
+fn a_provider_is_paused_drained_and_resumed_with_the_keyboard() {
+    let sim = Sim::start();
+    let serve = daemon(&sim, &[]);
+    Play::run("providers", &serve);
+    serve.end_in_peace();
+}
+
+#[test]
 fn an_alert_is_raised_acknowledged_and_cleared() {
     let sim = Sim::start();
     let serve = daemon(&sim, &[]);

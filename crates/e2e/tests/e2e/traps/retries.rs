@@ -80,6 +80,25 @@ fn the_count_of_retries_survives_restarts() {
 }
 
 #[test]
+fn an_order_asks_for_fewer_retries_and_never_gets_more_than_the_operator_allows() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));
+    let sandbox = Sandbox::of(&sim).set("retry.max_retries=2").set("retry.base=100ms").set("retry.cap=100ms");
+    let mut submits = 0;
+    for (mark, more, attempts) in [
+        ("none", &["--max-retries", "0"][..], 1),
+        ("one", &["--max-retries", "1"], 2),
+        ("many", &["--max-retries", "50"], 3),
+        ("usual", &[], 3),
+    ] {
+        sandbox.solve(mark, more).must_fail(1, &["ERROR_NO_SLOT_AVAILABLE", "dead letter"]);
+        submits += attempts;
+        assert_eq!(sim.ledger().requests("in.php"), submits, "{mark}");
+    }
+    sandbox.solve("odd", &["--max-retries", "51"]).must_fail(2, &["--max-retries", "0..=50"]);
+}
+
+#[test]
 fn a_retry_holds_up_no_other_order() {
     let sim = Sim::start();
     let bad = json!({ "pageurl": "https://bad-*" });

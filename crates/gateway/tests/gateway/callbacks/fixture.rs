@@ -124,7 +124,7 @@ impl Fixture {
         let (spill, silent) = (MemorySpill::default(), Arc::new(Silent::default()));
         let world = World {
             store: Arc::new(FlakyStore::new(&outages.store_is_away)),
-            provider: Arc::clone(&silent) as Arc<dyn Provider>,
+            providers: vec![Arc::clone(&silent) as Arc<dyn Provider>],
             clock: Arc::new(StillClock),
             spill: Arc::new(SmallSpill(spill.clone(), Arc::clone(&outages))),
             webhook_sender: Arc::new(quittance_ports::MemoryWebhooks::default()),

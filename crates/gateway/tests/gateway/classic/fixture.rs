@@ -130,7 +130,7 @@ impl Fixture {
         let clock: Arc<dyn Clock> = Arc::new(StillClock);
         let world = World {
             store: Arc::new(FlakyStore::new(&store_is_away)),
-            provider: Arc::clone(&silent) as Arc<dyn Provider>,
+            providers: vec![Arc::clone(&silent) as Arc<dyn Provider>],
             clock: Arc::clone(&clock),
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),

@@ -29,7 +29,7 @@ impl JsonServer {
     pub(crate) async fn open() -> Self {
         let world = World {
             store: Arc::new(MemoryStore::default()),
-            provider: Arc::new(prompt()),
+            providers: vec![Arc::new(prompt())],
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),

@@ -111,7 +111,7 @@ impl Fixture {
         let provider = Arc::new(Scripted::default());
         let world = World {
             store: Arc::new(store),
-            provider: Arc::clone(&provider) as Arc<dyn Provider>,
+            providers: vec![Arc::clone(&provider) as Arc<dyn Provider>],
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),

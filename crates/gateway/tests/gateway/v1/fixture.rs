@@ -6,7 +6,7 @@ use super::talk::{Answered, Ask};
 use crate::flaky_store::FlakyStore;
 use async_trait::async_trait;
 use quittance_admin::{Admin, AdminSettings};
-use quittance_engine::{CallbackAddress, Engine, Settings, World};
+use quittance_engine::{CallbackAddress, Engine, ProviderRules, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants,
     WebhookSettings, Webhooks, webhook_text,
@@ -90,6 +90,13 @@ impl Fixture {
         Self::build_operated(vec![anna], true, GatewaySettings::default(), settings, None).await
     }
 
+    /// A node with the tenant anna and two providers, `main` and `spare`, which are the same scripted one.
+    pub(crate) async fn of_two_providers(settings: AdminSettings) -> Self {
+        let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
+        let set = GatewaySettings::default();
+        Self::build_with(vec![anna], true, set, settings, None, &["main", "spare"]).await
+    }
+
     /// A node whose provider cannot call back, so that an order in doubt becomes a dead letter at once.
     pub(crate) async fn in_doubt() -> Self {
         Self::build(
@@ -125,6 +132,17 @@ impl Fixture {
         operator: AdminSettings,
         traces: Option<Traces>,
     ) -> Self {
+        Self::build_with(tenants, has_callbacks, set, operator, traces, &["default"]).await
+    }
+
+    async fn build_with(
+        tenants: Vec<TenantSettings>,
+        has_callbacks: bool,
+        set: GatewaySettings,
+        operator: AdminSettings,
+        traces: Option<Traces>,
+        names: &[&str],
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let clock =
@@ -137,13 +155,17 @@ impl Fixture {
         let membership: Arc<dyn Membership> = Arc::new(MemoryMembership::default());
         let world = World {
             store: Arc::clone(&store) as Arc<dyn Store>,
-            provider: Arc::clone(&provider) as Arc<dyn Provider>,
+            providers: names.iter().map(|_| Arc::clone(&provider) as Arc<dyn Provider>).collect(),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),
             membership: Arc::clone(&membership),
         };
         let mut settings = Settings::new(1, quittance_protocol::kinds::kind);
+        if let [_, _, ..] = names {
+            let rules = |name: &&str| ProviderRules { name: (*name).into(), ..ProviderRules::default() };
+            settings.providers = names.iter().map(rules).collect();
+        }
         let callback = || CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]);
         settings.callback = has_callbacks.then(callback);
         settings.policy.when_in_doubt = WhenInDoubt::DeadLetter;
@@ -174,7 +196,7 @@ impl Fixture {
         let membership = self.gateway.orders().engine().membership();
         let world = World {
             store: Arc::clone(&self.store) as Arc<dyn Store>,
-            provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
+            providers: vec![Arc::clone(&self.provider) as Arc<dyn Provider>],
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),
@@ -205,7 +227,7 @@ impl Fixture {
     ) -> (Gateway, SocketAddr) {
         let world = World {
             store: Arc::clone(&self.store) as Arc<dyn Store>,
-            provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
+            providers: vec![Arc::clone(&self.provider) as Arc<dyn Provider>],
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(MemoryWebhooks::default()),
@@ -214,7 +236,7 @@ impl Fixture {
         let commit_feed = CommitFeed::new(tenants.iter().map(|tenant| tenant.name.clone()));
         let node = self.twins.fetch_add(1, Ordering::Relaxed);
         let mut settings = Settings::new(node, quittance_protocol::kinds::kind);
-        currency.clone_into(&mut settings.currency);
+        currency.clone_into(&mut settings.providers[0].currency);
         settings.on_commit = Some(commit_feed.on_commit());
         let orders = OrderService::new(
             Arc::new(Engine::new(world, settings)),

@@ -5,6 +5,7 @@ use super::apis::{APIS, Api, PAGE, Placing};
 use super::fixture::{ADMIN, ANNA, BERT, Fixture, path_of};
 use super::talk::{Answered, Ask};
 use futures_util::future::join_all;
+use quittance_lifecycle::Priority;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -342,6 +343,70 @@ async fn deadline_and_least_life_are_taken_on_every_api_and_never_passed_on() {
     }
 }
 
+#[tokio::test]
+async fn fewer_retries_are_taken_on_every_api_and_never_passed_on() {
+    let fixture = Fixture::new().await;
+    let orders = fixture.gateway.orders();
+    let anna = orders.tenants().caller(ANNA).unwrap();
+    for (n, api) in APIS.into_iter().enumerate() {
+        let placing = Placing::of(&format!("hold-{n}"))
+            .field("max_retries", 0)
+            .field("retry_base_s", 1.5)
+            .field("retry_cap_s", 90);
+        let id = api.id(&api.place(&fixture, &placing).await);
+        let order = orders.find(&anna, number(&id)).await.unwrap();
+        let retry = order.terms.retry;
+        assert_eq!(retry.max_retries, Some(0), "{api:?}");
+        assert_eq!(retry.base, Some(Duration::from_millis(1_500)), "{api:?}");
+        assert_eq!(retry.cap, Some(Duration::from_secs(90)), "{api:?}");
+        let sent: Vec<_> = order.terms.params.keys().map(String::as_str).collect();
+        assert_eq!(sent, ["pageurl", "sitekey"], "{api:?}");
+        for (field, value, words) in [
+            ("max_retries", json!(51), "a whole number from 0 to 50"),
+            ("max_retries", json!(-1), "a whole number from 0 to 50"),
+            ("max_retries", json!(1.5), "a whole number from 0 to 50"),
+            ("retry_base_s", json!(86_401), "seconds from"),
+            ("retry_cap_s", json!(-1), "seconds from"),
+        ] {
+            let placing = Placing::of(&format!("hold-{n}")).field(field, value);
+            let (_, reason) = api.refusal(&api.place(&fixture, &placing).await);
+            assert!(reason.contains(field) && reason.contains(words), "{api:?}: {reason}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_priority_is_taken_on_every_api_and_never_passed_on() {
+    let fixture = Fixture::new().await;
+    let orders = fixture.gateway.orders();
+    let anna = orders.tenants().caller(ANNA).unwrap();
+    for (n, api) in APIS.into_iter().enumerate() {
+        let site = format!("hold-{n}");
+        let usual = api.id(&api.place(&fixture, &Placing::of(&site).field("reuse", "exclusive")).await);
+        assert_eq!(orders.find(&anna, number(&usual)).await.unwrap().priority, Priority::Normal, "{api:?}");
+        for priority in Priority::ALL {
+            let placing = Placing::of(&site).field("reuse", "exclusive").field("priority", priority.name());
+            let id = api.id(&api.place(&fixture, &placing).await);
+            let order = orders.find(&anna, number(&id)).await.unwrap();
+            assert_eq!(order.priority, priority, "{api:?}");
+            let sent: Vec<_> = order.terms.params.keys().map(String::as_str).collect();
+            assert_eq!(sent, ["pageurl", "sitekey"], "{api:?}");
+        }
+        for bad in ["urgent", "Bulk"] {
+            let placing = Placing::of(&site).field("reuse", "exclusive").field("priority", bad);
+            let (_, reason) = api.refusal(&api.place(&fixture, &placing).await);
+            assert!(reason.contains("priority") && reason.contains("`bulk`"), "{api:?}: {reason}");
+        }
+    }
+    let joined = json!({ "reuse": "shared", "priority": "interactive" });
+    let mut order = super::fixture::order("hold-9");
+    order["reuse"] = json!("shared");
+    fixture.ask(Ask::post("/v1/orders", &order).key(ANNA)).await;
+    order.as_object_mut().unwrap().extend(joined.as_object().unwrap().clone());
+    let shown = fixture.ask(Ask::post("/v1/orders", &order).key(ANNA)).await.json();
+    assert_eq!((&shown["origin"], &shown["priority"]), (&json!("joined"), &json!("interactive")), "{shown}");
+}
+
 fn number(id: &Value) -> quittance_gateway::OrderId {
     let found = id.as_str().and_then(|text| text.parse().ok());
     let found = found
@@ -504,7 +569,7 @@ async fn two_jobs_on_one_page_are_read_together_and_reported_on_one_by_one() {
 #[tokio::test]
 async fn on_v1_the_fields_of_an_order_do_not_hide_among_its_params() {
     let fixture = Fixture::new().await;
-    for name in ["idempotency_key", "deadline_s", "min_life_s", "reuse", "no_stock", "nocache"] {
+    for name in quittance_protocol::kinds::ORDER_FIELDS {
         let mut order = super::fixture::order("fresh-1");
         order["params"][name] = json!("1");
         let response =

@@ -115,7 +115,7 @@ impl World {
         let provider = Arc::new(Prompt::default());
         let ports = Ports {
             store: Arc::new(MemoryStore::default()),
-            provider: Arc::clone(&provider) as Arc<dyn Provider>,
+            providers: vec![Arc::clone(&provider) as Arc<dyn Provider>],
             clock: Arc::clone(&clock),
             spill: Arc::new(MemorySpill::default()),
             webhook_sender: Arc::new(webhooks.clone()),

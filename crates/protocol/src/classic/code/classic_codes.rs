@@ -3,7 +3,7 @@
 
 use super::CodePlace;
 use crate::classic::dialect::ClassicDialect;
-use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, Unsolvable};
+use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, NotSold, Unsolvable};
 use std::time::Duration;
 
 pub(super) struct CodeEntry {
@@ -150,13 +150,13 @@ pub(super) const TABLE: &[CodeEntry] = &[
         NoFunds,
         "ERROR_ZERO_BALANCE",
         "The account has no money.",
-        "top the account up, then release the provider",
+        "top the account up, then run `quittance provider resume NAME`",
     )
     .pause_s(60)
     .at_captcha_ai(Other {
         class: Busy,
         meaning: "No thread is free; if none is in use either, the plan has ended.",
-        advice: "nothing while threads are in use; else renew the plan, then release the provider",
+        advice: "nothing while threads are in use; else renew the plan, then run `quittance provider resume NAME`",
         // Threads get free at any moment: how fast to try again is decided by the gate.
         pause_s: 0,
     }),
@@ -209,7 +209,7 @@ pub(super) const TABLE: &[CodeEntry] = &[
     ),
     submit(Caller, "ERROR_BAD_PARAMETERS", "A parameter is missing or wrong.", PARAMETERS),
     both(
-        Caller,
+        NotSold,
         "ERROR_METHOD_CALL",
         "The provider does not offer this method, or no longer.",
         "use a kind that the provider offers, or another provider for it",
@@ -220,7 +220,7 @@ pub(super) const TABLE: &[CodeEntry] = &[
         "The provider does not know this method.",
         "use a kind that the provider offers, or another provider for it",
     ),
-    submit(Caller, "ERROR_CAPTCHA_TYPE", "The provider does not know this sort of captcha.", PARAMETERS),
+    submit(NotSold, "ERROR_CAPTCHA_TYPE", "The provider does not know this sort of captcha.", PARAMETERS),
     poll(
         Unsolvable,
         "ERROR_FAILED_LOADING_WIDGET",

@@ -2,7 +2,7 @@
 //! because an order can be placed with a provider of one protocol and read through the other.
 
 use super::CodeRow;
-use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, Unsolvable};
+use quittance_lifecycle::FaultClass::{self, AccountBlocked, Busy, Caller, NoFunds, NotSold, Unsolvable};
 
 const fn row(code: &'static str, error_id: u32, class: FaultClass, description: &'static str) -> CodeRow {
     CodeRow { code, error_id, class, description }
@@ -51,7 +51,7 @@ pub(super) const TABLE: &[CodeRow] = &[
     row("ERROR_IP_BANNED", 21, Busy, "The address is blocked for a while, for too many errors"),
     row("IP_BANNED", 21, Busy, "The address is blocked for a while, for too many errors"),
     row("ERROR_TASK_ABSENT", 22, Caller, "The task is missing in the request"),
-    row("ERROR_TASK_NOT_SUPPORTED", 23, Caller, "The type of the task is not supported or misspelled"),
+    row("ERROR_TASK_NOT_SUPPORTED", 23, NotSold, "The type of the task is not supported or misspelled"),
     row(
         "ERROR_INCORRECT_SESSION_DATA",
         24,

@@ -8,6 +8,7 @@ use quittance_lifecycle::{Fault, FaultClass, Money, Payload, PollOutcome, Provid
 use quittance_ports::Provider;
 use quittance_protocol::classic::ClassicDialect;
 use quittance_protocol::classic::dialect::PollQuota;
+use quittance_provider::Settings;
 use quittance_provider::classic::ClassicProvider;
 use std::collections::BTreeMap;
 
@@ -122,6 +123,37 @@ async fn marks_inside_answers_that_make_up_for_missing_parts_are_noticed() {
     is_truth(&ask(&truth, "CAPCHA_NOT_READY|CAPCHA_NOT_READY|x|y").await.0, &truth);
 }
 
+/// CaptchaAI does not document `ids`. A reply that does not fit ends its use, and costs no task its answer.
+#[tokio::test]
+async fn a_service_that_may_not_know_batches_is_tried_once() {
+    for (together, is_known) in [
+        ("a|CAPCHA_NOT_READY", true),
+        ("ERROR_WRONG_CAPTCHA_ID", false),
+        ("ERROR_WRONG_ID_FORMAT", false),
+        ("ERROR_EMPTY_ACTION", false),
+        ("CAPCHA_NOT_READY", false),
+        ("b|CAPCHA_NOT_READY", false),
+    ] {
+        let known: TaskTruth =
+            [("1".to_owned(), "a".to_owned()), ("2".to_owned(), PENDING.to_owned())].into();
+        let server = ClassicServer::answering(move |request| match request.text("ids") {
+            "" => alone(&known, request),
+            _ if together.starts_with("ERROR") => ok(&format!(r#"{{"status":0,"request":"{together}"}}"#)),
+            _ => ok(&format!(r#"{{"status":1,"request":"{together}"}}"#)),
+        });
+        let provider = provider(ClassicDialect::CaptchaAi, &server.url());
+        assert_eq!(provider.poll_batch_max(), 20);
+        for _ in 0..2 {
+            let outcomes: Vec<_> =
+                provider.poll(&tasks(2)).await.into_iter().map(|(_, outcome)| outcome).collect();
+            assert_eq!(outcomes, [answered("a", 1000), PollOutcome::Pending], "{together}");
+        }
+        assert_eq!(provider.poll_batch_max() > 1, is_known, "{together}");
+        let batches = server.received().iter().filter(|request| !request.text("ids").is_empty()).count();
+        assert_eq!(batches, if is_known { 2 } else { 1 }, "{together}");
+    }
+}
+
 /// Servers lose or reorder parts, and answers contain separators. Still no task gets the result of another.
 #[tokio::test]
 async fn no_task_ever_gets_the_result_of_another() {
@@ -234,7 +266,8 @@ async fn an_error_code_is_never_an_answer() {
 #[tokio::test]
 async fn providers_without_batch_polls_get_single_polls() {
     let server = ClassicServer::answering(|_| ok(PENDING));
-    let provider = provider(ClassicDialect::CaptchaAi, &server.url());
+    let settings = Settings { poll_batch_max: Some(1), ..settings(&server.url()) };
+    let provider = ClassicProvider::new(ClassicDialect::CaptchaAi, settings).unwrap();
     assert_eq!(provider.poll_batch_max(), 1);
     let outcome_of = provider.poll(&tasks(3)).await;
     assert!(

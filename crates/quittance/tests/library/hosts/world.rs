@@ -67,12 +67,12 @@ impl HostsWorld {
         let builder = Quittance::builder().place(Place::Memory).provider(provider).allow("*.example.org");
         let builder = builder.gateway(GatewaySetup::default()).settings(move |settings| {
             let policy = &mut settings.policy;
-            policy.first_poll = Duration::from_millis(20);
-            policy.poll_interval = Duration::from_millis(50);
+            policy.first_poll = Some(Duration::from_millis(20));
+            policy.poll_interval = Some(Duration::from_millis(50));
             policy.backoff.base = Duration::from_millis(20);
             policy.backoff.cap = Duration::from_millis(100);
             settings.sweep_interval = Duration::from_millis(100);
-            let rule = TenantRule { targets: None, kinds: None };
+            let rule = TenantRule::default();
             settings.tenants.extend(tenants.iter().map(|name| ((*name).to_owned(), rule.clone())));
             hole.plant(settings);
         });

@@ -3,7 +3,10 @@
 use super::Any;
 use quittance_lifecycle::Money;
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter};
-use quittance_ports::{AlertDocument, AlertNote, BulkAction, BulkDocument, Mark};
+use quittance_ports::{
+    AccountPause, AlertDocument, AlertNote, BulkAction, BulkDocument, EndpointNote, EndpointsDocument,
+    GateDocument, Mark, OutageNote, OutagesDocument, ProviderMode,
+};
 use quittance_ports::{AnswerReport, Goal, Hours, Trust};
 use quittance_ports::{
     Demand, LevelView, NodeStats, NodeStatus, PoolDocument, PoolSpec, PriceBasis, Reach, Reservation,
@@ -48,7 +51,6 @@ impl Any {
             store_errors: self.wide(),
             unreadable: self.wide(),
             panics: self.wide(),
-            released: self.maybe(Self::moment),
             is_paused: self.flag(),
             pause_code: self.maybe(Self::text),
             store_was_away: self.flag(),
@@ -56,8 +58,56 @@ impl Any {
         }
     }
 
+    fn gate(&mut self) -> GateDocument {
+        let pause = |any: &mut Self| AccountPause {
+            code: any.text(),
+            at: any.moment(),
+            is_no_funds: any.flag(),
+            funds: any.maybe(Self::wide),
+        };
+        GateDocument {
+            provider: self.text(),
+            mode: self.one_of(&ProviderMode::ALL),
+            pause: self.maybe(pause),
+            resumed_at: self.moment(),
+            no_submits_until: self.moment(),
+            no_polls_until: self.moment(),
+        }
+    }
+
+    fn endpoint(&mut self) -> EndpointNote {
+        EndpointNote {
+            tenant: self.text(),
+            host: self.text(),
+            failing_since: self.maybe(Self::moment),
+            failures: self.count(),
+            ok_at: self.moment(),
+            off_at: self.maybe(Self::moment),
+            probed_at: self.moment(),
+            why: self.text(),
+        }
+    }
+
+    fn outages(&mut self) -> OutagesDocument {
+        let outage = |any: &mut Self| OutageNote {
+            provider: any.text(),
+            began: any.moment(),
+            last_seen: any.moment(),
+            well_at: any.moment(),
+        };
+        OutagesDocument {
+            outages: self.list(3, outage),
+            hour: self.wide(),
+            replays: self.wide(),
+            money: Money(self.wide()),
+        }
+    }
+
     pub(super) fn document(&mut self) -> SharedDocument {
-        match self.below(4) {
+        match self.below(7) {
+            5 => SharedDocument::Endpoints(EndpointsDocument { endpoints: self.list(3, Self::endpoint) }),
+            4 => SharedDocument::Outages(self.outages()),
+            3 => SharedDocument::Gate(self.gate()),
             0 => SharedDocument::Pool(self.pool()),
             1 => SharedDocument::Trust(self.trust()),
             2 => SharedDocument::Bulk(self.bulk()),

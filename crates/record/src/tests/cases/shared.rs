@@ -39,7 +39,6 @@ pub(super) fn node_statuses() -> Vec<(&'static str, AnyRecord)> {
         store_errors: 8,
         unreadable: 9,
         panics: 10,
-        released: Some(at(5)),
         is_paused: true,
         pause_code: None,
         store_was_away: true,

@@ -3,7 +3,7 @@
 use crate::stories::provider::{PollScript, SubmitScript};
 use crate::stories::world::{turnstile, world};
 use quittance_engine::Outcome;
-use quittance_lifecycle::{DeadCause, FaultClass, Phase, Policy, Preset};
+use quittance_lifecycle::{DeadCause, FaultClass, Phase, Policy, Preset, Signal};
 use std::sync::Arc;
 
 /// Promise: an account that is blocked or has no funds stops every submit. Nothing is retried automatically. When an
@@ -30,10 +30,10 @@ fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
 
         let engine = Arc::clone(&node.engine);
         let released = node.does(async move { engine.release().await }).expect("the store is there");
-        assert_eq!(released, 1, "{code}: the one that was held; the others look again by themselves");
+        assert_eq!(released, 6, "{code}: the one that was held, and those that found the gate shut");
         world.provider.solves("first", 5);
         world.after(25);
-        assert_eq!(first.token().as_deref(), Some("token-2"), "{code}");
+        assert!(first.token().is_some(), "{code}");
         assert_eq!(world.provider.taken(), 6, "{code}");
     }
 }
@@ -137,7 +137,7 @@ fn a_provider_that_wants_to_be_left_alone_is_left_alone() {
     assert!(world.provider.submits("other").is_empty(), "no submit during the pause");
     let asked = world.provider.polls().iter().filter(|(at, _)| *at > blocked_at).count();
     assert_eq!(asked, 0, "no poll during the pause");
-    assert_eq!(node.engine.provider_state().name(), "throttled");
+    assert_eq!(node.engine.provider_states()[0].1.name(), "throttled");
     world.after(200);
     assert_eq!(world.provider.submits("other").len(), 1, "afterwards all goes on");
     assert!(world.provider.polls().iter().any(|(at, _)| *at > blocked_at));
@@ -175,6 +175,6 @@ fn an_outage_is_probed_by_one_at_a_time_and_the_others_wait() {
     assert_eq!(world.provider.taken(), 25, "the first that is taken opens it for all");
     for caller in &late {
         let order = node.reads(caller.key());
-        assert_eq!((order.last_attempt, order.retries), (1, [0; 8]));
+        assert_eq!((order.last_attempt, order.retries), (1, [0; Signal::ALL.len()]));
     }
 }

@@ -16,7 +16,7 @@ fn node(world: &StoryWorld, adjust: impl FnOnce(&mut Settings)) -> StoryNode {
 
 /// A node whose price list has this price for an answer.
 fn priced(world: &StoryWorld, micros: u64) -> StoryNode {
-    node(world, |settings| _ = settings.prices.insert("turnstile".into(), Money(micros)))
+    node(world, |settings| _ = settings.providers[0].prices.insert("turnstile".into(), Money(micros)))
 }
 
 fn with_budget(micros: u64) -> PoolSpec {
@@ -108,7 +108,7 @@ fn amounts_in_another_currency_are_not_relabelled() {
     world.after(60);
     assert_eq!(pool_view(&before).document.spent.money, Money(3 * PRICE));
     before.kill();
-    let after = node(&world, |settings| settings.currency = "RUB".into());
+    let after = node(&world, |settings| settings.providers[0].currency = "RUB".into());
     let PoolView { document, price, currency, .. } = pool_view(&after);
     assert_eq!((price, currency.as_str()), (None, "RUB"));
     assert_eq!((document.spent.sum().known(), document.spent.unpriced), (None, 3), "dollars are no rubles");
@@ -119,8 +119,8 @@ fn amounts_in_another_currency_are_not_relabelled() {
     after.kill();
     // A price in the new currency says nothing about what was bought for the old one.
     let priced = node(&world, |settings| {
-        settings.currency = "RUB".into();
-        settings.prices.insert("turnstile".into(), Money(PRICE));
+        settings.providers[0].currency = "RUB".into();
+        settings.providers[0].prices.insert("turnstile".into(), Money(PRICE));
     });
     set(&priced, with_budget(100 * PRICE));
     let taken = world.provider.taken();
@@ -142,7 +142,7 @@ fn usage_keeps_the_currency_in_which_it_was_counted() {
     }
     world.after(30);
     before.kill();
-    let after = node(&world, |settings| settings.currency = "RUB".into());
+    let after = node(&world, |settings| settings.providers[0].currency = "RUB".into());
     drop(after.asks(turnstile("site").exclusive()));
     world.after(200);
     let usage = world.usage_by_account();
@@ -151,7 +151,7 @@ fn usage_keeps_the_currency_in_which_it_was_counted() {
     assert_eq!(spent(" RUB"), Some(PriceSum { sum: Money(PRICE), unpriced: 0 }), "{usage:?}");
     let slow =
         world.orders().into_iter().find(|order| order.spent().unpriced > 0).expect("its price is not known");
-    assert_eq!((slow.terms.currency("RUB"), slow.phase.name()), ("USD", "solved"));
+    assert_eq!((slow.currency("RUB"), slow.phase.name()), ("USD", "solved"));
 }
 
 /// The list may be outdated: the provider's price corrects what was counted.

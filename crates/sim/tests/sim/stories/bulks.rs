@@ -20,7 +20,9 @@ fn site(n: usize) -> String {
 
 /// A node without a limit on retries.
 fn node_of(world: &StoryWorld) -> StoryNode {
-    world.node_with(Arc::new(MemorySpill::default()), |settings| settings.throttle.retry_burst = 10_000)
+    world.node_with(Arc::new(MemorySpill::default()), |settings| {
+        settings.providers[0].throttle.retry_burst = 10_000;
+    })
 }
 
 /// Makes this many dead letters, whose replay would be answered.
@@ -218,7 +220,7 @@ fn there_is_a_bound_on_how_many_are_under_way_and_old_ones_are_forgotten() {
 fn the_site_and_the_price_of_a_dead_letter_from_another_store_are_found_out_here() {
     let (here, there) = (world(), world());
     let node = here.node_with(Arc::new(MemorySpill::default()), |settings| {
-        _ = settings.prices.insert("turnstile".into(), Money(2_990));
+        _ = settings.providers[0].prices.insert("turnstile".into(), Money(2_990));
     });
     let other = node_of(&there);
     let key = graveyard(&there, &other, 1)[0];

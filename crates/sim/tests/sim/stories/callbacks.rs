@@ -258,6 +258,7 @@ fn a_slow_token_that_was_polled_too_early_is_fresh_when_it_comes() {
         panic!("{:?}", caller.last_outcome())
     };
     let last_in_vain = world.provider.polled_at("task-1").last().copied().expect("polled");
-    assert_eq!(answer.expires, Some(world.moment(last_in_vain + 120_000)));
+    // A provider calls within 5 s of the solve.
+    assert_eq!(answer.expires, Some(world.moment(last_in_vain.max(95_000) + 120_000)));
     assert!(matches!(node.reads(caller.key()).phase, Phase::Solved { .. }));
 }

@@ -13,7 +13,7 @@ fn a_crash_while_solving_goes_on_asking_for_the_same_task() {
     world.provider.solves("site", 40);
     let key = node.asks(turnstile("site")).key();
     world.after(17);
-    assert_eq!(world.provider.polled_at("task-1").len(), 2);
+    assert_eq!(world.provider.polled_at("task-1").len(), 5);
     node.kill();
     world.after(5);
     let other = world.node();

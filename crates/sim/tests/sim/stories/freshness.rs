@@ -14,10 +14,10 @@ use std::time::Duration;
 fn a_repeat_shares_as_long_as_the_answer_keeps_its_margin_and_buys_after_that() {
     let world = world();
     let node = world.node();
-    world.provider.solves("site", 5);
+    world.provider.solves("site", 3);
     let first = node.asks(turnstile("site"));
     world.after(10);
-    assert_eq!(first.answered_at(), Some(10_000));
+    assert_eq!(first.answered_at(), Some(3_236));
     // It lives for 300 s from its submit, as far as is known, and a reused one keeps 50 until it is handed
     // out, for which there is 1 s.
     world.after(239);

@@ -55,7 +55,7 @@ fn the_same_key_with_other_parameters_is_refused() {
 fn a_key_gets_its_answer_again_while_it_is_good_and_then_a_clear_error() {
     let world = world();
     let node = world.node();
-    world.provider.solves("site", 5);
+    world.provider.solves("site", 3);
     node.asks(turnstile("site").keyed("job-1"));
     world.after(200);
     let again = node.asks(turnstile("site").keyed("job-1"));

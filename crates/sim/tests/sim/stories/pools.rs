@@ -185,7 +185,9 @@ fn a_pool_whose_refills_come_to_nothing_rests() {
 /// A node whose price list has a price for what the pools here buy.
 fn priced_node(world: &StoryWorld) -> StoryNode {
     let spill = Arc::new(quittance_ports::MemorySpill::default());
-    world.node_with(spill, |settings| _ = settings.prices.insert("turnstile".into(), Money(2_990)))
+    world.node_with(spill, |settings| {
+        _ = settings.providers[0].prices.insert("turnstile".into(), Money(2_990));
+    })
 }
 
 /// Calls back for every submitted task without an answer, as providers do: without a price.
@@ -272,7 +274,8 @@ fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
 fn a_free_answer_costs_nothing_and_a_budget_does_not_stop_for_it() {
     let world = world();
     let spill = Arc::new(quittance_ports::MemorySpill::default());
-    let node = world.node_with(spill, |settings| _ = settings.prices.insert("turnstile".into(), Money(0)));
+    let node = world
+        .node_with(spill, |settings| _ = settings.providers[0].prices.insert("turnstile".into(), Money(0)));
     set(&node, PoolSpec { budget: Some(Money(1)), ..pool(Goal::Fixed { size: 3 }) });
     world.after(30);
     assert_eq!(places(&world).len(), 3);

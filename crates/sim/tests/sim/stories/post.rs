@@ -43,6 +43,11 @@ impl StoryWebhooks {
         self.notes().takings.entry(url.into()).or_default().extend(takings);
     }
 
+    /// From now on this address accepts every call.
+    pub(crate) fn accepts_again(&self, url: &str) {
+        self.notes().takings.remove(url);
+    }
+
     /// Every call: when, to which address, and in which phase the order was.
     pub(crate) fn calls(&self) -> Vec<(u64, String, &'static str)> {
         self.notes().calls.clone()

@@ -3,8 +3,8 @@
 use crate::stories::world::since_start;
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Evidence, Fault, FaultClass, Money, Payload, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
-    Terms, Value,
+    Evidence, Fault, FaultClass, Money, Payload, PollOutcome, PollRules, ProviderAnswer, ReportOutcome,
+    SubmitOutcome, Terms, Value,
 };
 use quittance_ports::{Callback, CallbackMessage, Guard, Params, Provider, Submission};
 use quittance_sim::executor::Executor;
@@ -76,6 +76,7 @@ struct ProviderNotes {
     batch_max: usize,
     /// How long a poll takes.
     poll_ms: u64,
+    poll_rules: Option<PollRules>,
 }
 
 /// The scripted provider. Clones of a handle share it.
@@ -126,6 +127,16 @@ impl StoryScript {
     /// Sets how long after their submit the tasks for this site are solved. Without this they are never solved.
     pub(crate) fn solves(&self, site: &str, seconds: u64) {
         self.notes().solve_ms.insert(site.into(), seconds * 1000);
+    }
+
+    /// Sets how many milliseconds after their submit the tasks for this site are solved.
+    pub(crate) fn solves_after_ms(&self, site: &str, ms: u64) {
+        self.notes().solve_ms.insert(site.into(), ms);
+    }
+
+    /// Sets the service's rules for polls.
+    pub(crate) fn asks_for_pauses(&self, poll_rules: PollRules) {
+        self.notes().poll_rules = Some(poll_rules);
     }
 
     /// Sets how long every poll takes.
@@ -298,5 +309,9 @@ impl Provider for StoryScript {
 
     fn poll_batch_max(&self) -> usize {
         self.notes().batch_max
+    }
+
+    fn poll_rules(&self, _kind: &str) -> Option<PollRules> {
+        self.notes().poll_rules
     }
 }

@@ -77,11 +77,11 @@ fn twenty_good_orders_do_not_wait_behind_failing_ones() {
             node.asks(turnstile(site))
         })
         .collect();
-    world.after(12);
+    world.after(13);
     for (site, caller) in good.iter().zip(&callers) {
         assert_eq!(world.provider.submitted_at(site), [begun], "{site}");
         assert!(
-            caller.answered_at().is_some_and(|at| at <= begun + 10_100),
+            caller.answered_at().is_some_and(|at| at <= begun + 12_400),
             "{site}: {:?}",
             caller.answered_at()
         );

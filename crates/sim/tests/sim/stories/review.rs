@@ -29,7 +29,9 @@ fn polls_do_not_drift_because_one_was_late() {
     };
     let first = answered_after(0);
     let last = (1..300).map(answered_after).last().expect("there are some");
-    assert!(last <= first, "answered after {first} ms at first, and {last} ms in the end");
+    assert!(first < 4_000, "{first}");
+    // The solve, one interval of polls, and the poll.
+    assert!(last <= 3_000 + 3_000 + 400, "answered after {first} ms at first, and {last} ms in the end");
 }
 
 /// Trap: a poll delay that learns from itself and grows. Here callbacks come, and one in ten is lost.

@@ -161,7 +161,7 @@ fn a_cancelled_order_whose_task_fails_is_not_submitted_again() {
         &[crate::stories::provider::PollScript::Faults(unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")],
     );
     let caller = node.asks(turnstile("site"));
-    world.after(5);
+    world.after(3);
     cancel(&node, caller.key());
     world.after(60);
     assert_eq!(world.provider.taken(), 1);

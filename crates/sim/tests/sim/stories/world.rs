@@ -11,7 +11,7 @@ use quittance_engine::{
     CallbackAddress, CallbackOutcome, Engine, NotSafe, Outcome, PlaceError, PlacedOrder, Settings,
 };
 use quittance_lifecycle::{CallbackResult, Counters, Draft, Key, Order, Policy, Refusal, Reuse, Timestamp};
-use quittance_ports::{Clock, Day, Members, MemoryMembership, MemorySpill, Spill, Store, Which};
+use quittance_ports::{Clock, Day, Members, MemoryMembership, MemorySpill, Provider, Spill, Store, Which};
 use quittance_sim::executor::{Executor, Group, WORLD};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -98,6 +98,16 @@ impl StoryWorld {
     }
 
     pub(crate) fn node_with(&self, spill: Arc<dyn Spill>, adjust: impl FnOnce(&mut Settings)) -> StoryNode {
+        self.node_at(spill, vec![Arc::new(self.provider.clone())], adjust)
+    }
+
+    /// Starts a node with these providers.
+    pub(crate) fn node_at(
+        &self,
+        spill: Arc<dyn Spill>,
+        providers: Vec<Arc<dyn Provider>>,
+        adjust: impl FnOnce(&mut Settings),
+    ) -> StoryNode {
         self.last_group.set(self.last_group.get() + 1);
         let group = self.last_group.get();
         let mut settings = Settings::new(group, quittance_protocol::kinds::kind);
@@ -106,11 +116,11 @@ impl StoryWorld {
             self.policy.callbacks.then(|| CallbackAddress::new("http://us/callback", [7; 32]));
         adjust(&mut settings);
         let clock = Arc::new(TrueClock { executor: self.executor.clone(), asked: Mutex::default() });
-        let (store, provider) = (Arc::new(self.store.clone()), Arc::new(self.provider.clone()));
+        let store = Arc::new(self.store.clone());
         let engine = Engine::new(
             quittance_engine::World {
                 store,
-                provider,
+                providers,
                 clock,
                 spill,
                 webhook_sender: Arc::new(self.post.clone()),

@@ -61,6 +61,9 @@ fn a_name_that_begins_like_a_field_of_the_order_is_refused_on_every_kind() {
             ("deadlineSeconds", "deadline_s"),
             ("deadline_ms", "deadline_s"),
             ("min_life", "min_life_s"),
+            ("max_retry", "max_retries"),
+            ("maxRetriesCount", "max_retries"),
+            ("retry_base", "retry_base_s"),
             ("reuse_mode", "reuse"),
         ] {
             match meant(kind, &[("pageurl", PAGE), (typed, "x")]) {

@@ -2,10 +2,11 @@
 //! command opens in this process. A command sends equal requests to both and renders the responses, which have the
 //! types of `quittance-admin`.
 
-use crate::daemon::Daemon;
-use crate::exit::{CliError, Exit};
-use crate::node::{self, UnlessInUse};
-use crate::place;
+use crate::address_file::AddressFile;
+use crate::configured_node::{self, UnlessInUse};
+use crate::configured_store::{missing, open_error};
+use crate::running_daemon::{RunningDaemon, bearer};
+use crate::setup_error::{SetupError, SetupFault};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
@@ -13,7 +14,8 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use quittance::{Quittance, StoreOpenError};
-use quittance_config::{Config, Environment, StoreConfig, StoreUrl};
+use quittance_config::{Config, StoreConfig, StoreUrl};
+use quittance_gateway::KEY_BYTES;
 use quittance_gateway::v1::problem::Problem;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -27,52 +29,47 @@ const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 
 /// A body that is read as it arrives.
-pub(crate) type Stream = UnsyncBoxBody<Bytes, hyper::Error>;
+pub type Stream = UnsyncBoxBody<Bytes, hyper::Error>;
 
-pub(crate) enum ApiClient {
+#[derive(Debug)]
+pub enum ApiClient {
     InProcess(Box<LocalNode>),
-    Daemon(Daemon),
+    Daemon(RunningDaemon),
 }
 
 /// A node of this process, and the operator's key to its API. The key is new for each process.
-pub(crate) struct LocalNode {
-    pub(crate) node: Quittance,
-    pub(crate) key: HeaderValue,
+#[derive(Debug)]
+pub struct LocalNode {
+    pub node: Quittance,
+    key: HeaderValue,
 }
 
 /// Why a request has no result.
 #[derive(Debug)]
-pub(crate) enum ApiError {
+pub enum ApiError {
     /// The API refused the request.
     Problem(Box<Problem>),
-    Cli(CliError),
+    Setup(SetupError),
 }
 
-impl From<CliError> for ApiError {
-    fn from(error: CliError) -> Self {
-        Self::Cli(error)
+impl From<SetupError> for ApiError {
+    fn from(error: SetupError) -> Self {
+        Self::Setup(error)
     }
 }
 
-impl From<ApiError> for CliError {
-    fn from(error: ApiError) -> Self {
-        match error {
-            ApiError::Cli(error) => error,
-            ApiError::Problem(problem) => {
-                let exit = match (&*problem.code, problem.status) {
-                    ("unauthorized" | "forbidden", _) => Exit::Config,
-                    (_, 403 | 404 | 409) => Exit::Bad,
-                    (_, 400 | 413 | 415 | 422) => Exit::Usage,
-                    _ => Exit::Store,
-                };
-                Self::new(exit, problem.detail)
-            }
-        }
-    }
+/// Draws a random key: 128 bits as 32 hexadecimal digits, the form that providers use, too.
+pub fn draw_key() -> Result<String, SetupError> {
+    let mut bytes = [0; KEY_BYTES / 2];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        SetupError::new(SetupFault::Machine, format!("the system gives no random numbers: {error}"))
+    })?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// A segment of a path: a name may contain any characters.
-pub(crate) fn segment(name: &str) -> impl std::fmt::Display {
+#[must_use]
+pub fn segment(name: &str) -> impl std::fmt::Display {
     utf8_percent_encode(name, NON_ALPHANUMERIC)
 }
 
@@ -89,71 +86,72 @@ fn request(method: Method, path: &str, body: Bytes) -> Result<Request<Bytes>, St
 impl ApiClient {
     /// A client for a command that reads or changes an existing store. It creates no store, and its node processes no
     /// orders.
-    pub(crate) async fn find(config: &Config, environment: &Environment) -> Result<Self, CliError> {
-        match place::missing(&config.store) {
+    pub async fn find(config: &Config) -> Result<Self, SetupError> {
+        match missing(&config.store) {
             Some(missing) => Err(missing),
-            None => Self::find_or_make(config, environment).await,
+            None => Self::find_or_make(config).await,
         }
     }
 
     /// A client for a command that writes to the store. Creates the store if there is none.
-    pub(crate) async fn find_or_make(config: &Config, environment: &Environment) -> Result<Self, CliError> {
-        let in_use = match node::open_with_api(config).await? {
-            UnlessInUse::Opened(node) => return Ok(Self::InProcess(Box::new(node))),
+    pub async fn find_or_make(config: &Config) -> Result<Self, SetupError> {
+        let key = draw_key()?;
+        let in_use = match configured_node::open(config, &key).await? {
+            UnlessInUse::Opened(node) => return Ok(Self::local(node, &key)),
             UnlessInUse::InUse(error) => error,
         };
-        if let Some(daemon) = Daemon::that_uses_store(&in_use, config, environment)? {
+        if let Some(daemon) = RunningDaemon::that_uses_store(&in_use, config)? {
             return Ok(Self::Daemon(daemon));
         }
-        let mut error = place::open_error(&StoreOpenError::Embedded(in_use));
+        let mut error = open_error(&StoreOpenError::Embedded(in_use));
         error.what += ". It is not a `quittance serve` that is ready: wait until it ends, or until the daemon has started, and try again";
         Err(error)
     }
 
     /// A client for actions that a node must process: the daemon, or this process.
-    pub(crate) async fn at_work(config: &Config, environment: &Environment) -> Result<Self, CliError> {
-        match Self::find(config, environment).await? {
+    pub async fn at_work(config: &Config) -> Result<Self, SetupError> {
+        match Self::find(config).await? {
             Self::Daemon(daemon) => Ok(Self::Daemon(daemon)),
             Self::InProcess(node) => {
                 // An embedded store can be open once.
                 drop(node);
-                Ok(Self::InProcess(Box::new(node::start_with_api(config).await?)))
+                let key = draw_key()?;
+                match configured_node::start(config, Some(&key)).await? {
+                    UnlessInUse::Opened(node) => Ok(Self::local(node, &key)),
+                    UnlessInUse::InUse(error) => Err(open_error(&StoreOpenError::Embedded(error))),
+                }
             }
         }
     }
 
+    fn local(node: Quittance, key: &str) -> Self {
+        let key = bearer(key).expect("it has only hexadecimal digits");
+        Self::InProcess(Box::new(LocalNode { node, key }))
+    }
+
     /// A client of the daemon that runs on this embedded store, with the key in `variable`; `None` if there is no
     /// daemon. The store is not opened.
-    pub(crate) fn of_daemon(
+    pub fn of_daemon(
         store: &StoreConfig,
         config: &Config,
-        environment: &Environment,
         variable: &'static str,
-    ) -> Result<Option<Self>, CliError> {
+    ) -> Result<Option<Self>, SetupError> {
         let StoreUrl::Embedded(dir) = &store.url else { return Ok(None) };
-        let daemon = Daemon::that_runs_in(dir, config, environment)?;
-        let daemon = daemon.map(|daemon| daemon.with_key_in(variable, environment)).transpose()?;
-        Ok(daemon.map(Self::Daemon))
+        let daemon = AddressFile::of(dir).read_if_held().map(|at| RunningDaemon::at(at, config, variable));
+        Ok(daemon.transpose()?.map(Self::Daemon))
     }
 
-    /// Finishes the work in progress of this process's node.
-    pub(crate) async fn close(self) {
-        if let Self::InProcess(local) = self {
-            node::stop(&local.node).await;
-        }
-    }
-
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
         self.call(Method::GET, path).await
     }
 
     /// A request without a body.
-    pub(crate) async fn call<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T, ApiError> {
+    pub async fn call<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T, ApiError> {
         self.whole(self.request(method, path, Bytes::new())?).await
     }
 
     /// A request with a JSON body.
-    pub(crate) async fn send<T: DeserializeOwned>(
+    pub async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -163,7 +161,7 @@ impl ApiClient {
         self.upload(method, path, body.into(), "application/json").await
     }
 
-    pub(crate) async fn upload<T: DeserializeOwned>(
+    pub async fn upload<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -176,18 +174,14 @@ impl ApiClient {
     }
 
     /// Reads a resource that the API may hold back for a while, as `prefer` says (RFC 7240).
-    pub(crate) async fn wait<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        prefer: &'static str,
-    ) -> Result<T, ApiError> {
+    pub async fn wait<T: DeserializeOwned>(&self, path: &str, prefer: &'static str) -> Result<T, ApiError> {
         let mut request = self.request(Method::GET, path, Bytes::new())?;
         request.headers_mut().insert(PREFER, HeaderValue::from_static(prefer));
         self.whole(request).await
     }
 
     /// A response that is read as it arrives; it may not end.
-    pub(crate) async fn open(&self, path: &str) -> Result<Stream, ApiError> {
+    pub async fn open(&self, path: &str) -> Result<Stream, ApiError> {
         self.respond(self.request(Method::GET, path, Bytes::new())?).await
     }
 
@@ -233,24 +227,26 @@ impl ApiClient {
         };
         Err(match self {
             Self::Daemon(daemon) if matches!(&*problem.code, "unauthorized" | "forbidden") => {
-                CliError::new(Exit::Config, daemon.locked_out(&problem.detail)).into()
+                SetupError::new(SetupFault::Config, daemon.locked_out(&problem.detail)).into()
             }
             _ => ApiError::Problem(Box::new(problem)),
         })
     }
 
     fn silent(&self, why: &str) -> ApiError {
-        self.error(why, Daemon::silent)
+        self.error(why, RunningDaemon::silent)
     }
 
-    pub(crate) fn not_understood(&self, why: &str) -> ApiError {
-        self.error(why, Daemon::not_understood)
+    pub fn not_understood(&self, why: &str) -> ApiError {
+        self.error(why, RunningDaemon::not_understood)
     }
 
-    fn error(&self, why: &str, of_daemon: fn(&Daemon, &str) -> CliError) -> ApiError {
-        ApiError::Cli(match self {
+    fn error(&self, why: &str, of_daemon: fn(&RunningDaemon, &str) -> SetupError) -> ApiError {
+        ApiError::Setup(match self {
             Self::Daemon(daemon) => of_daemon(daemon, why),
-            Self::InProcess(_) => CliError::new(Exit::Bad, format!("this is a bug, please report it: {why}")),
+            Self::InProcess(_) => {
+                SetupError::new(SetupFault::Machine, format!("this is a bug, please report it: {why}"))
+            }
         })
     }
 }

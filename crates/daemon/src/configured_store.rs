@@ -1,13 +1,14 @@
 //! Opens the configured store. Errors say what to do.
 
-use crate::exit::{CliError, Exit, OrExit};
+use crate::setup_error::{SetupError, SetupFault};
 use quittance::{Opened, SECRET_NAME, SPILL_NAME, StoreOpenError, embedded, postgres};
 use quittance_config::{StoreConfig, StoreUrl};
 use std::path::{Path, PathBuf};
 
 /// The error of a command that reads a store which does not exist. To open it would create an empty store, and the
 /// command would report that all is well.
-pub(crate) fn missing(store: &StoreConfig) -> Option<CliError> {
+#[must_use]
+pub fn missing(store: &StoreConfig) -> Option<SetupError> {
     let StoreUrl::Embedded(dir) = &store.url else { return None };
     let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
     match dir.join(embedded::DATABASE).try_exists() {
@@ -19,11 +20,11 @@ pub(crate) fn missing(store: &StoreConfig) -> Option<CliError> {
                  to that folder. Nothing was created.",
                 whole.display()
             );
-            return Some(CliError::new(Exit::Store, what));
+            return Some(SetupError::new(SetupFault::Store, what));
         }
     }
     if let Some(what) = lost(dir, &whole) {
-        return Some(CliError::new(Exit::Store, what));
+        return Some(SetupError::new(SetupFault::Store, what));
     }
     let what = format!(
         "there is no store in {}: `quittance serve` and `quittance solve` create it. If your store is elsewhere, go to the folder in \
@@ -31,7 +32,7 @@ pub(crate) fn missing(store: &StoreConfig) -> Option<CliError> {
          store.url=embedded:FOLDER. Nothing was created.",
         whole.display()
     );
-    Some(CliError::new(Exit::Store, what))
+    Some(SetupError::new(SetupFault::Store, what))
 }
 
 /// What to do about a folder whose database is lost; `None` if it is not lost.
@@ -63,7 +64,7 @@ fn lost(dir: &Path, whole: &Path) -> Option<String> {
 }
 
 /// Opens a store without a node, unchanged: a missing store is not created, and tables are not created or migrated.
-pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, CliError> {
+pub async fn open(store: &StoreConfig) -> Result<Opened, SetupError> {
     if let Some(missing) = missing(store) {
         return Err(missing);
     }
@@ -72,15 +73,16 @@ pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, CliError> {
 
 /// Opens a store to which orders are copied. Its tables are created, unless the configuration leaves that to an
 /// operator.
-pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, CliError> {
-    let place = store.place().or_exit(Exit::Config)?;
+pub async fn open_to_fill(store: &StoreConfig) -> Result<Opened, SetupError> {
+    let place = store.place().map_err(SetupError::config)?;
     place.open().await.map_err(|error| open_error(&error))
 }
 
 /// The error of opening a store. If tables are missing, it names the command that creates them.
-pub(crate) fn open_error(error: &StoreOpenError) -> CliError {
+#[must_use]
+pub fn open_error(error: &StoreOpenError) -> SetupError {
     let StoreOpenError::Postgres(postgres::PostgresOpenError::Older { address, found, known }) = error else {
-        return CliError::of(Exit::Store, error);
+        return SetupError::store(error);
     };
     let (what, does) = match found {
         0 => (format!("there are no tables of Quittance at {address}"), "makes them"),
@@ -92,11 +94,12 @@ pub(crate) fn open_error(error: &StoreOpenError) -> CliError {
     let what = format!(
         "{what}: `quittance store migrate` {does}, and so does a node that starts, unless `store.migrate` is false"
     );
-    CliError::new(Exit::Store, what)
+    SetupError::new(SetupFault::Store, what)
 }
 
 /// The spill in this folder, if it contains events.
-pub(crate) fn spilled(folder: &Path) -> Option<PathBuf> {
+#[must_use]
+pub fn spilled(folder: &Path) -> Option<PathBuf> {
     let spill = folder.join(SPILL_NAME);
     std::fs::metadata(&spill).is_ok_and(|found| found.len() > 0).then_some(spill)
 }
@@ -110,7 +113,7 @@ mod tests {
         for (found, words) in [(0, "no tables"), (1, "of version 1, and this program needs 2")] {
             let address = "postgres://h/d?schema=s".into();
             let error = open_error(&postgres::PostgresOpenError::Older { address, found, known: 2 }.into());
-            assert_eq!(error.exit, Exit::Store);
+            assert_eq!(error.fault, SetupFault::Store);
             for words in [words, "?schema=s", "`quittance store migrate`"] {
                 assert!(error.what.contains(words), "{words}: {error}");
             }

@@ -1,17 +1,18 @@
-//! Checks whether a provider's call would reach us: it calls our own public address, and checks whether the call
-//! arrives at our listener.
+//! Calls our own addresses: the daemon on this machine, and the public address, to see whether a provider's call would
+//! arrive at our listener.
 
-use super::{Finding, State};
-use crate::daemon::{exchange, near};
-use http_body_util::{BodyExt, Collected, Limited};
-use hyper::body::Bytes;
+use crate::shown_certificate::load;
+use crate::sockets::{HTTPS_DEFAULT, is_kept_inside};
+use http_body_util::{BodyExt, Collected, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
 use hyper::header::CONNECTION;
-use hyper::{Method, StatusCode, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
 use quittance_config::{Config, TlsConfig};
-use quittance_daemon::{HTTPS_DEFAULT, is_kept_inside, load};
 use quittance_wire::call::request_to;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -28,51 +29,13 @@ const REACH_WAIT: Duration = Duration::from_secs(5);
 const BODY_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 4096;
 
-pub(super) async fn callbacks(config: &Config, may_call_out: bool) -> Vec<Finding> {
-    let finding = |state, what: String| Finding::new("callbacks", state, what);
-    let Some(public_url) = &config.public_url else {
-        let what = config.lost_reply_risk().unwrap_or_default();
-        return vec![finding(State::Note, what.into())];
-    };
-    let Some(address) = address_of(public_url) else {
-        return vec![finding(State::Bad, format!("{public_url} is no address that can be called"))];
-    };
-    let remedy = "check public_url and what stands in front of us";
-    let near = match is_near(&address).await {
-        Ok(near) => near,
-        Err(why) => {
-            return vec![finding(State::Bad, format!("{public_url} cannot be reached: {why}; {remedy}"))];
-        }
-    };
-    let mut findings = Vec::new();
-    if !is_https(&address) && !near {
-        let what =
-            "public_url is http: answers can be read on the way; put https in front of us, or set `tls`";
-        findings.push(finding(State::Note, what.into()));
-    }
-    if !near && !may_call_out {
-        let what = format!(
-            "whether {public_url} leads here was not tried, because it is another machine: `quittance doctor --yes` calls it"
-        );
-        findings.push(finding(State::Note, what));
-        return findings;
-    }
-    findings.push(match arrives(config, public_url).await {
-        Ok(to) => finding(State::Good, format!("{public_url} leads to {to}")),
-        Err(why) => {
-            finding(State::Bad, format!("{public_url} does not lead to {}: {why}; {remedy}", config.listen))
-        }
-    });
-    findings
-}
-
 /// Whether a daemon of ours listens at this address.
-pub(crate) async fn is_daemon_at(listen: SocketAddr) -> bool {
+pub async fn is_daemon_at(listen: SocketAddr) -> bool {
     matches!(ask_daemon(listen, "/healthz").await, Some((StatusCode::OK, _)))
 }
 
 /// Why a daemon of ours at this address accepts no orders; `None` if it accepts orders.
-pub(super) async fn not_ready(listen: SocketAddr) -> Option<String> {
+pub async fn not_ready(listen: SocketAddr) -> Option<String> {
     let (status, body) = ask_daemon(listen, "/readyz").await?;
     let reply: serde_json::Value = serde_json::from_slice(&body).ok()?;
     reply["why"].as_str().filter(|_| status == StatusCode::SERVICE_UNAVAILABLE).map(str::to_owned)
@@ -83,8 +46,32 @@ async fn ask_daemon(listen: SocketAddr, path: &str) -> Option<(StatusCode, Bytes
     tokio::time::timeout(REACH_WAIT, Box::pin(get(&uri, &[]))).await.ok()?.ok()
 }
 
+/// An address that can be called.
+#[derive(Debug)]
+pub struct PublicAddress(Uri);
+
+impl PublicAddress {
+    /// The address in this URL; `None` if it is no address that can be called.
+    #[must_use]
+    pub fn parse(url: &str) -> Option<Self> {
+        let uri: Uri = url.parse().ok()?;
+        (uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https"))).then_some(Self(uri))
+    }
+
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        is_https(&self.0)
+    }
+
+    /// Whether the address leads to this machine and to no other.
+    pub async fn is_near(&self) -> Result<bool, String> {
+        let found = tokio::net::lookup_host(host_and_port(&self.0)).await;
+        Ok(found.map_err(|error| error.to_string())?.all(is_kept_inside))
+    }
+}
+
 /// Calls the public address. Returns where the call arrived.
-async fn arrives(config: &Config, public_url: &str) -> Result<String, String> {
+pub async fn arrives(config: &Config, public_url: &str) -> Result<String, String> {
     let extra: Vec<&[u8]> = config.providers.iter().map(quittance_config::ProviderConfig::extra_ca).collect();
     let at = |path: &str| {
         format!("{}{path}", public_url.trim_end_matches('/'))
@@ -138,6 +125,28 @@ async fn arrives(config: &Config, public_url: &str) -> Result<String, String> {
     .await
 }
 
+/// The address at which this machine reaches a listener.
+#[must_use]
+pub fn near(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+/// Sends a request on a connection of its own.
+pub async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Bytes>,
+) -> hyper::Result<Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Its errors are also those of the response.
+    tokio::spawn(connection);
+    sender.send_request(request.map(Full::new)).await
+}
+
 async fn within<T>(trial: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let late = |_| format!("nothing arrived within {} s", REACH_WAIT.as_secs());
     tokio::time::timeout(REACH_WAIT, trial).await.map_err(late)?
@@ -174,12 +183,6 @@ async fn has_token(mut stream: impl AsyncRead + AsyncWrite + Unpin, token: &str)
     Ok(String::from_utf8_lossy(&head[..read]).contains(token))
 }
 
-/// The URL as an address that can be called.
-fn address_of(url: &str) -> Option<Uri> {
-    let uri: Uri = url.parse().ok()?;
-    (uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https"))).then_some(uri)
-}
-
 fn is_https(uri: &Uri) -> bool {
     uri.scheme_str() == Some("https")
 }
@@ -188,12 +191,6 @@ fn is_https(uri: &Uri) -> bool {
 fn host_and_port(uri: &Uri) -> (&str, u16) {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     (host, uri.port_u16().unwrap_or(if is_https(uri) { 443 } else { 80 }))
-}
-
-/// Whether the address leads to this machine and to no other.
-async fn is_near(uri: &Uri) -> Result<bool, String> {
-    let mut found = tokio::net::lookup_host(host_and_port(uri)).await.map_err(|error| error.to_string())?;
-    Ok(found.all(is_kept_inside))
 }
 
 /// Calls the address. Returns the status and the beginning of the body.
@@ -242,9 +239,9 @@ mod tests {
             ("https://[::1]", "::1", 443),
             ("https://[::1]:8743/x", "::1", 8743),
         ] {
-            assert_eq!(host_and_port(&address_of(url).unwrap()), (host, port), "{url}");
+            assert_eq!(host_and_port(&PublicAddress::parse(url).unwrap().0), (host, port), "{url}");
         }
-        assert_eq!(address_of("ftp://q.test"), None);
+        assert!(PublicAddress::parse("ftp://q.test").is_none());
     }
 
     /// A port that was free a moment ago.
@@ -259,5 +256,17 @@ mod tests {
         let at = listener.local_addr().unwrap();
         let (heard, is_daemon) = tokio::join!(await_probe(&listener, None, "/healthz"), is_daemon_at(at));
         assert!(heard.is_ok() && is_daemon);
+    }
+
+    #[test]
+    fn an_address_for_all_is_reached_on_this_machine() {
+        for (listen, expected) in [
+            ("0.0.0.0:8780", "127.0.0.1:8780"),
+            ("[::]:8780", "[::1]:8780"),
+            ("192.0.2.7:80", "192.0.2.7:80"),
+            ("127.0.0.1:1", "127.0.0.1:1"),
+        ] {
+            assert_eq!(near(listen.parse().unwrap()), expected.parse().unwrap());
+        }
     }
 }

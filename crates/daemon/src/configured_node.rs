@@ -1,17 +1,15 @@
 //! One node, built from the configuration: from settings to a running library, with errors that say what to do.
 
-use crate::api_client::LocalNode;
-use crate::daemon::bearer;
-use crate::doctor::is_daemon_at;
-use crate::exit::{CliError, Exit, OrExit};
-use crate::{output, place, tenant};
-use quittance::lifecycle::{Reuse, Value};
+use crate::configured_store::{open_error, spilled};
+use crate::provider_names::dialects;
+use crate::reach::is_daemon_at;
+use crate::setup_error::{SetupError, SetupFault, with_causes};
 use quittance::{
-    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError, StoreOpenError,
-    embedded,
+    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, PlaceError, PoolError, Quittance, StartError,
+    StoreOpenError, embedded,
 };
-use quittance_config::{Config, ProviderConfig, TenantConfig, duration};
-use quittance_engine::targets::host_of_page;
+use quittance_admin::AdminSettings;
+use quittance_config::{Config, ProviderConfig, TenantConfig};
 use quittance_gateway::KeyDigest;
 use quittance_ports::SpillError;
 use quittance_protocol::Protocol;
@@ -23,44 +21,28 @@ use std::time::Duration;
 
 /// How long the work in progress may take before the process ends. An earlier end loses nothing, but a submit that is
 /// cut off is in doubt.
-pub(crate) const STOP_WAIT: Duration = Duration::from_secs(10);
+pub const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How many commands may work on a shared store from one folder. Each needs a folder of its own.
 const HOMES_MAX: usize = 64;
-/// After this time, the command says why it does not end.
-const STOP_NOTE: Duration = Duration::from_secs(1);
 
 /// A node, unless another process uses the embedded store.
-pub(crate) enum UnlessInUse<T> {
-    Opened(T),
+#[derive(Debug)]
+pub enum UnlessInUse {
+    Opened(Quittance),
     InUse(embedded::EmbeddedOpenError),
-}
-
-/// Starts a node that processes orders. It may run beside other nodes if the store is shared.
-pub(crate) async fn start_unless_in_use(config: &Config) -> Result<UnlessInUse<Quittance>, CliError> {
-    begin(config, None).await
-}
-
-/// Starts a node with our API, for [`ApiClient`](crate::api_client::ApiClient).
-pub(crate) async fn start_with_api(config: &Config) -> Result<LocalNode, CliError> {
-    let key = tenant::draw()?;
-    match begin(config, Some(&key)).await? {
-        UnlessInUse::Opened(node) => Ok(local(node, &key)),
-        UnlessInUse::InUse(error) => Err(place::open_error(&StoreOpenError::Embedded(error))),
-    }
-}
-
-fn local(node: Quittance, key: &str) -> LocalNode {
-    LocalNode { node, key: bearer(key).expect("it has only hexadecimal digits") }
 }
 
 /// The setup of an API that only this process calls, with this operator's key. It knows the tenants by name, and none of their keys.
 fn api(config: &Config, key: &str) -> GatewaySetup {
     let tenant = |tenant: &TenantConfig| tenant.settings_without_key(&config.targets);
     let tenants = config.tenants.iter().map(tenant).collect();
-    GatewaySetup { tenants, admin: Some(KeyDigest::of(key)), ..GatewaySetup::default() }
+    let operator = AdminSettings { dialects: dialects(config), ..AdminSettings::default() };
+    GatewaySetup { tenants, admin: Some(KeyDigest::of(key)), operator, ..GatewaySetup::default() }
 }
 
-async fn begin(config: &Config, api_key: Option<&str>) -> Result<UnlessInUse<Quittance>, CliError> {
+/// Starts a node that processes orders. It may run beside other nodes if the store is shared. With a key, the node has
+/// our API, for callers of this process that send this operator's key.
+pub async fn start(config: &Config, api_key: Option<&str>) -> Result<UnlessInUse, SetupError> {
     let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
     if let Some(callbacks) = &mut callbacks
         && config.store.url.scheme().is_shared()
@@ -86,10 +68,10 @@ async fn begin(config: &Config, api_key: Option<&str>) -> Result<UnlessInUse<Qui
         }
     }
     let what = format!("{HOMES_MAX} commands work on this store from here already: wait until one has ended");
-    Err(CliError::new(Exit::Store, what))
+    Err(SetupError::new(SetupFault::Store, what))
 }
 
-fn unless_in_use(started: Result<Quittance, StartError>) -> Result<UnlessInUse<Quittance>, CliError> {
+fn unless_in_use(started: Result<Quittance, StartError>) -> Result<UnlessInUse, SetupError> {
     match started {
         Err(StartError::Open(StoreOpenError::Embedded(
             in_use @ embedded::EmbeddedOpenError::InUse { .. },
@@ -104,29 +86,25 @@ fn homes(config: &Config) -> Vec<Option<PathBuf>> {
     let Some(home) = &config.store.home else { return vec![None] };
     let mut homes: Vec<PathBuf> =
         (1..=HOMES_MAX).map(|number| home.join(format!("prompt-{number}"))).collect();
-    homes.sort_by_key(|home| place::spilled(home).is_none());
+    homes.sort_by_key(|home| spilled(home).is_none());
     homes.into_iter().map(Some).collect()
 }
 
 /// Starts a node that serves callers over HTTP and takes callbacks.
-pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> Result<Quittance, CliError> {
-    let settings = config.clone();
+pub async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> Result<Quittance, SetupError> {
     let builder = carrier(config)?.name(name).gateway(setup);
     let builder = config.pools.iter().cloned().fold(builder, Builder::pool);
     let builder = match &config.store.home {
         Some(home) => builder.home(home),
         None => builder,
     };
-    let builder = builder.settings(move |engine| {
-        settings.apply(engine);
-    });
     let callbacks = config.public_url.as_ref().map(Callbacks::through_gateway);
     with_callbacks(builder, config, callbacks)?.start().await.map_err(|error| start_error(&error))
 }
 
 /// The pools of the configuration that cannot be set with this setup, each with the reason. A node in memory checks
 /// them.
-pub(crate) async fn refused_pools(config: &Config, setup: GatewaySetup) -> Vec<CliError> {
+pub async fn refused_pools(config: &Config, setup: GatewaySetup) -> Vec<SetupError> {
     let node = match carrier(config) {
         Ok(builder) => builder.in_memory().gateway(setup).open().await.map_err(|error| start_error(&error)),
         Err(error) => Err(error),
@@ -146,26 +124,28 @@ pub(crate) async fn refused_pools(config: &Config, setup: GatewaySetup) -> Vec<C
 }
 
 /// Checks that there is a provider that can be called, and a key for it.
-pub(crate) fn check_provider(config: &Config) -> Result<(), CliError> {
-    only_provider(config).and_then(provider).map(drop)
-}
-
-fn only_provider(config: &Config) -> Result<&ProviderConfig, CliError> {
-    config.providers.first().ok_or_else(|| {
+pub fn check_provider(config: &Config) -> Result<(), SetupError> {
+    let none = || {
         let what = "there is no provider: run `quittance init`, which writes quittance.toml, or try \
                     `quittance serve --mock`, which needs none";
-        CliError::new(Exit::Config, what)
-    })
+        SetupError::new(SetupFault::Config, what)
+    };
+    config.providers.first().ok_or_else(none)?;
+    config.providers.iter().try_for_each(|config| provider(config).map(drop))
 }
 
-/// A node with a provider, which also delivers webhooks.
-fn carrier(config: &Config) -> Result<Builder, CliError> {
+/// A node with all providers, which also delivers webhooks.
+fn carrier(config: &Config) -> Result<Builder, SetupError> {
     let webhooks = config.webhook_settings();
-    let webhooks = webhooks.or_exit(Exit::Config)?;
+    let webhooks = webhooks.map_err(SetupError::config)?;
     let builder = builder(config)?.webhooks(webhooks);
-    Ok(match provider(only_provider(config)?)? {
-        Adapter::Classic(provider) => builder.provider(*provider),
-        Adapter::Json(provider) => builder.provider(*provider),
+    check_provider(config)?;
+    // Their rules come with the settings.
+    config.providers.iter().try_fold(builder, |builder, config| {
+        Ok(match provider(config)? {
+            Adapter::Classic(provider) => builder.provider(*provider),
+            Adapter::Json(provider) => builder.provider(*provider),
+        })
     })
 }
 
@@ -173,26 +153,25 @@ fn with_callbacks(
     builder: Builder,
     config: &Config,
     callbacks: Option<Callbacks>,
-) -> Result<Builder, CliError> {
+) -> Result<Builder, SetupError> {
     let Some(mut callbacks) = callbacks else { return Ok(builder) };
-    callbacks.secret = config.callback_secret().or_exit(Exit::Config)?;
+    callbacks.secret = config.callback_secret().map_err(SetupError::config)?;
     callbacks.limits = config.listener;
     Ok(builder.callbacks(callbacks))
 }
 
-/// Opens the store as it is, with our API, for [`ApiClient`](crate::api_client::ApiClient). The node processes no orders.
-pub(crate) async fn open_with_api(config: &Config) -> Result<UnlessInUse<LocalNode>, CliError> {
+/// Opens the store as it is, with our API for callers of this process that send this operator's key. The node processes
+/// no orders.
+pub async fn open(config: &Config, api_key: &str) -> Result<UnlessInUse, SetupError> {
     let config = config.read_only();
-    let key = tenant::draw()?;
-    Ok(match unless_in_use(builder(&config)?.gateway(api(&config, &key)).open().await)? {
-        UnlessInUse::Opened(node) => UnlessInUse::Opened(local(node, &key)),
-        UnlessInUse::InUse(error) => UnlessInUse::InUse(error),
-    })
+    let mut api = api(&config, api_key);
+    api.operator.is_idle = true;
+    unless_in_use(builder(&config)?.gateway(api).open().await)
 }
 
-fn builder(config: &Config) -> Result<Builder, CliError> {
+fn builder(config: &Config) -> Result<Builder, SetupError> {
     let settings = config.clone();
-    let place = config.store.place().or_exit(Exit::Config)?;
+    let place = config.store.place().map_err(SetupError::config)?;
     Ok(Quittance::builder()
         .place(place)
         .spill_bytes_max(config.spill_bytes_max)
@@ -200,7 +179,8 @@ fn builder(config: &Config) -> Result<Builder, CliError> {
 }
 
 /// The name of this node: the configured name, or else its machine with its port or process.
-pub(crate) fn named(config: &Config, listens_on: Option<SocketAddr>) -> String {
+#[must_use]
+pub fn named(config: &Config, listens_on: Option<SocketAddr>) -> String {
     let usual = || match listens_on {
         Some(address) => format!("{}:{}", host_name(), address.port()),
         None => format!("{}/{}", host_name(), std::process::id()),
@@ -224,78 +204,45 @@ enum Adapter {
     Json(Box<JsonProvider>),
 }
 
-fn provider(config: &ProviderConfig) -> Result<Adapter, CliError> {
-    let settings = config.settings().or_exit(Exit::Config)?;
+fn provider(config: &ProviderConfig) -> Result<Adapter, SetupError> {
+    let settings = config.settings().map_err(SetupError::config)?;
     Ok(match config.protocol {
         Protocol::Classic(dialect) => {
-            Adapter::Classic(Box::new(ClassicProvider::new(dialect, settings).or_exit(Exit::Config)?))
+            Adapter::Classic(Box::new(ClassicProvider::new(dialect, settings).map_err(SetupError::config)?))
         }
         Protocol::Json(dialect) => {
-            Adapter::Json(Box::new(JsonProvider::new(dialect, settings).or_exit(Exit::Config)?))
+            Adapter::Json(Box::new(JsonProvider::new(dialect, settings).map_err(SetupError::config)?))
         }
     })
 }
 
 /// The account as the provider reports it now.
-pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, CliError> {
+pub async fn account(config: &ProviderConfig) -> Result<Account, SetupError> {
     match provider(config)? {
         Adapter::Classic(provider) => provider.look_at_account().await,
         Adapter::Json(provider) => provider.look_at_account().await,
     }
-    .or_exit(Exit::Provider)
+    .map_err(|error| SetupError::new(SetupFault::Provider, with_causes(&error)))
 }
 
-fn start_error(error: &StartError) -> CliError {
-    let exit = match error {
-        StartError::Open(error) => return place::open_error(error),
+fn start_error(error: &StartError) -> SetupError {
+    let fault = match error {
+        StartError::Open(error) => return open_error(error),
         StartError::Store(_)
         | StartError::Moved { .. }
         | StartError::BeingFilled { .. }
         | StartError::Home { .. }
         | StartError::Spill { .. }
-        | StartError::Secret(_) => Exit::Store,
-        StartError::Pool { source, .. } if crate::pool::exit_of(source) == Exit::Store => Exit::Store,
+        | StartError::Secret(_) => SetupFault::Store,
+        StartError::Pool { source: PoolError::Store(_) | PoolError::Place(PlaceError::Store(_)), .. } => {
+            SetupFault::Store
+        }
         // It stands in the configuration, so it is fixed there.
-        StartError::Pool { .. } => Exit::Config,
+        StartError::Pool { .. } => SetupFault::Config,
         StartError::NoProvider
         | StartError::BadPattern(_)
         | StartError::NoHome
-        | StartError::Listen { .. } => Exit::Config,
+        | StartError::Listen { .. } => SetupFault::Config,
     };
-    CliError::of(exit, error)
-}
-
-/// Finishes the work in progress, within limits.
-pub(crate) async fn stop(node: &Quittance) {
-    let mut stopping = std::pin::pin!(node.stop());
-    if tokio::time::timeout(STOP_NOTE, &mut stopping).await.is_err() {
-        output::tell("finishing the work in progress; Ctrl-C is safe\n");
-        _ = tokio::time::timeout(STOP_WAIT, stopping).await;
-    }
-}
-
-/// Applies the configured rules of sharing to an order that does not set its own.
-pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
-    let draft = order.draft();
-    if draft.reuse.is_some() {
-        return order;
-    }
-    let host = match draft.params.get("pageurl") {
-        Some(Value::Text(page)) => host_of_page(page),
-        _ => None,
-    };
-    match config.reuse.setting(&draft.tenant, order.kind(), host.as_deref()).map(|setting| setting.reuse) {
-        Some(Reuse::Shared) => order.shared(),
-        Some(Reuse::Exclusive) => order.exclusive(),
-        None => order,
-    }
-}
-
-/// An address to listen on.
-pub(crate) fn listen_address(typed: &str) -> Result<SocketAddr, String> {
-    typed.parse().map_err(|_| "write an IP address and a port, such as 127.0.0.1:8780 or [::1]:8780".into())
-}
-
-pub(crate) fn span(typed: &str) -> Result<Duration, String> {
-    duration::parse(typed).ok_or_else(|| format!("write it as {}", duration::FORM))
+    SetupError::new(fault, with_causes(error))
 }

@@ -1,0 +1,335 @@
+//! The providers of this node, with one gate each, and the choice between them.
+
+use crate::gate::ProviderGate;
+use crate::quickest::QuickestTimes;
+use crate::settings::listed_price;
+use crate::shared_gates::KnownGate;
+use crate::solve_times::Paces;
+use crate::{Engine, ProviderState, Settings, Throttle, lock};
+use quittance_lifecycle::{
+    AttemptAccount, Candidate, GateReadiness, Money, Order, Pace, Policy, RetryLimits, Routing, Terms,
+    Timestamp, Unsolvable, WhyPassedOver, account, is_in_another_currency, provider_of,
+};
+use quittance_ports::{Callback, CallbackMessage, Provider};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How long a provider gets no more orders of a kind that it does not sell.
+const NOT_SOLD_FOR: Duration = Duration::from_secs(600);
+/// The most kinds of one provider that are remembered.
+const KINDS_MAX: usize = 128;
+/// The weight of one task in the share of tasks with an answer is 1 in this number.
+const SUCCESS_MEMORY: u32 = 32;
+
+/// What the operator sets about one provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderRules {
+    pub name: String,
+    /// The currency of the account, by ISO 4217.
+    pub currency: String,
+    /// The price of an answer by kind, used if the provider reports none. A kind without an entry has no known price.
+    /// A name such as `recaptcha_v2+enterprise` is for orders of that kind that have this parameter set to 1.
+    pub prices: BTreeMap<String, Money>,
+    pub throttle: Throttle,
+    /// What the provider charges for a task that it could not solve; `None` is what the policy says.
+    pub unsolvable: Option<Unsolvable>,
+    /// How long the provider keeps a result after the solve; `None` is what the policy says.
+    pub result_kept: Option<Duration>,
+    /// The kinds that it gets; `None` means all.
+    pub kinds: Option<Vec<String>>,
+    /// The tenants whose orders it gets; `None` means all.
+    pub tenants: Option<Vec<String>>,
+    /// Its share of the orders if they are given out by weight.
+    pub weight: u32,
+    /// Its own limits of retries.
+    pub retry: RetryLimits,
+}
+
+impl Default for ProviderRules {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            currency: "USD".to_owned(),
+            prices: BTreeMap::new(),
+            throttle: Throttle::DEFAULT,
+            unsolvable: None,
+            result_kept: None,
+            kinds: None,
+            tenants: None,
+            weight: 1,
+            retry: RetryLimits::NONE,
+        }
+    }
+}
+
+/// How providers are chosen, and for which orders differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoutingRules {
+    pub routing: Routing,
+    /// The rule for a kind, by its name.
+    pub kinds: BTreeMap<String, quittance_lifecycle::RoutingRule>,
+    /// The rule for a tenant, by its name. It comes before that for a kind.
+    pub tenants: BTreeMap<String, quittance_lifecycle::RoutingRule>,
+}
+
+impl Default for RoutingRules {
+    fn default() -> Self {
+        Self { routing: Routing::DEFAULT, kinds: BTreeMap::new(), tenants: BTreeMap::new() }
+    }
+}
+
+impl RoutingRules {
+    pub(crate) fn of(&self, terms: &Terms) -> Routing {
+        let rule = self.tenants.get(&terms.tenant).or_else(|| self.kinds.get(&terms.kind));
+        Routing { rule: rule.copied().unwrap_or(self.routing.rule), ..self.routing }
+    }
+}
+
+/// What a node has measured about one kind at a provider since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// How many solve times are remembered: at most the last 128.
+    pub solves: usize,
+    /// The solve times; `None` before there are enough of them.
+    pub pace: Option<Pace>,
+    /// The share of tasks that came to an answer, in thousandths; `None` before the first. The last few dozen count.
+    pub success: Option<u32>,
+}
+
+/// One provider account, as this node uses it.
+pub(crate) struct ProviderAccount {
+    pub(crate) adapter: Arc<dyn Provider>,
+    pub(crate) rules: ProviderRules,
+    /// The provider and the currency, as orders and the usage write them.
+    pub(crate) account: String,
+    pub(crate) gate: Mutex<ProviderGate>,
+    pub(crate) paces: Mutex<Paces>,
+    pub(crate) quickest: Mutex<QuickestTimes>,
+    /// The kinds that it does not sell, and until when it gets none of them.
+    not_sold: Mutex<BTreeMap<String, Timestamp>>,
+    /// What this node knows of the document that all nodes share about the gate.
+    pub(crate) shared: Mutex<KnownGate>,
+    /// The share of tasks that came to an answer, by kind, in thousandths.
+    success: Mutex<BTreeMap<String, u32>>,
+    /// How many tasks came to an answer.
+    pub(crate) answers: AtomicU64,
+}
+
+impl ProviderAccount {
+    pub(crate) fn new(adapter: Arc<dyn Provider>, mut rules: ProviderRules, settings: &Settings) -> Self {
+        let demanded = adapter.submit_interval();
+        rules.throttle.submit_interval = demanded.max(rules.throttle.submit_interval);
+        let Settings { policy, is_shared, .. } = settings;
+        Self {
+            account: account(&rules.name, &rules.currency),
+            gate: Mutex::new(ProviderGate::new(
+                settings.rules.gate,
+                policy.backoff,
+                policy.faults,
+                rules.throttle,
+                *is_shared,
+            )),
+            paces: Mutex::default(),
+            quickest: Mutex::default(),
+            not_sold: Mutex::default(),
+            shared: Mutex::default(),
+            success: Mutex::default(),
+            answers: AtomicU64::new(0),
+            adapter,
+            rules,
+        }
+    }
+
+    /// How many tasks one poll may ask for.
+    pub(crate) fn poll_batch_max(&self) -> usize {
+        self.adapter.poll_batch_max().max(1)
+    }
+
+    fn takes(&self, kind: &str, tenant: &str) -> bool {
+        let allows = |list: &Option<Vec<String>>, name: &str| {
+            list.as_ref().is_none_or(|list| list.iter().any(|known| known == name))
+        };
+        allows(&self.rules.kinds, kind) && allows(&self.rules.tenants, tenant)
+    }
+
+    pub(crate) fn listed(&self, terms: &Terms) -> AttemptAccount {
+        let price = listed_price(&self.rules.prices, terms);
+        AttemptAccount { account: self.account.clone(), price }
+    }
+
+    /// The provider does not sell this kind.
+    pub(crate) fn note_not_sold(&self, kind: &str, now: Timestamp) {
+        let mut not_sold = lock(&self.not_sold);
+        not_sold.retain(|_, until| *until > now);
+        if not_sold.len() < KINDS_MAX {
+            not_sold.insert(kind.to_owned(), now + NOT_SOLD_FOR);
+        }
+    }
+
+    /// Counts a task that came to an answer, or to none.
+    pub(crate) fn note_success(&self, kind: &str, is_answered: bool) {
+        self.answers.fetch_add(u64::from(is_answered), Ordering::Relaxed);
+        let mut success = lock(&self.success);
+        if !success.contains_key(kind) && success.len() >= KINDS_MAX {
+            return;
+        }
+        let share = success.entry(kind.to_owned()).or_insert(1000);
+        *share = if is_answered {
+            *share + (1000 - *share).div_ceil(SUCCESS_MEMORY)
+        } else {
+            *share - share.div_ceil(SUCCESS_MEMORY)
+        };
+    }
+
+    fn readiness(&self, order: &Order, now: Timestamp) -> GateReadiness {
+        let kind = &order.terms.kind;
+        if let Some(until) = lock(&self.not_sold).get(kind).filter(|until| **until > now) {
+            return GateReadiness::Down(*until, WhyPassedOver::NotSold);
+        }
+        lock(&self.gate).readiness(&order.terms.tenant, now)
+    }
+
+    pub(crate) fn candidate(&self, order: &Order, now: Timestamp) -> Candidate {
+        let kind = &order.terms.kind;
+        Candidate {
+            account: self.listed(&order.terms),
+            readiness: self.readiness(order, now),
+            weight: self.rules.weight,
+            solve_time: lock(&self.paces).of(kind).map(|pace| pace.p50),
+            success: lock(&self.success).get(kind).copied(),
+            quickest: lock(&self.quickest).of(kind),
+        }
+    }
+}
+
+impl Engine {
+    /// The providers that may get orders of this kind and tenant.
+    pub(crate) fn providers_for(
+        &self,
+        kind: &str,
+        tenant: &str,
+    ) -> impl Iterator<Item = &Arc<ProviderAccount>> {
+        self.providers.iter().filter(move |provider| provider.takes(kind, tenant))
+    }
+
+    /// The provider of this name, as an order or an attempt names its account.
+    pub(crate) fn provider_at(&self, account: &str) -> Option<&Arc<ProviderAccount>> {
+        let name = provider_of(account);
+        self.providers.iter().find(|provider| provider.rules.name == name)
+    }
+
+    /// The provider that this attempt went to. If this node does not have it any more, the first one.
+    pub(crate) fn provider_of(&self, order: &Order, attempt: Option<u32>) -> &Arc<ProviderAccount> {
+        let attempt = attempt.and_then(|number| order.attempt(number));
+        let account = attempt.map_or_else(|| order.account(), |attempt| order.account_of(attempt));
+        self.provider_at(account).unwrap_or(&self.providers[0])
+    }
+
+    /// Writes into new terms which provider comes first, and its price.
+    pub(crate) fn set_account(&self, terms: &mut Terms) {
+        let rule = self.settings.routing.of(terms).rule;
+        let first = match rule {
+            quittance_lifecycle::RoutingRule::Cheapest => {
+                let listed = self.providers_for(&terms.kind, &terms.tenant).map(|it| it.listed(terms));
+                listed.min_by_key(|listed| (listed.price.is_none(), listed.price))
+            }
+            _ => self.providers_for(&terms.kind, &terms.tenant).next().map(|it| it.listed(terms)),
+        };
+        let AttemptAccount { account, price } = first.unwrap_or_else(|| self.providers[0].listed(terms));
+        (terms.account, terms.price) = (account, price);
+    }
+
+    /// Fills in what the policy says about the provider of this attempt, and about the others.
+    pub(crate) fn with_provider(&self, policy: Policy, order: &Order, attempt: Option<u32>) -> Policy {
+        let terms = &order.terms;
+        let provider = self.provider_of(order, attempt);
+        let number = attempt.and_then(|number| order.attempt(number));
+        let account = number.map_or_else(|| order.account(), |attempt| order.account_of(attempt));
+        let other = |it: &ProviderAccount| {
+            it.account != account && !order.used_up.contains(&it.account) && is_affordable(terms, it)
+        };
+        let limits = self.settings.retries.of(terms);
+        let own_limits = provider.rules.retry;
+        Policy {
+            max_retries: limits.max_retries.or(policy.max_retries),
+            account_max_retries: own_limits.max_retries,
+            backoff: own_limits.or(limits).replace(policy.backoff),
+            unsolvable: provider.rules.unsolvable.unwrap_or(policy.unsolvable),
+            result_kept: provider.rules.result_kept.or(policy.result_kept),
+            other_currency: is_in_another_currency(account, &provider.rules.currency),
+            can_fail_over: self.providers.len() > 1
+                && self.providers_for(&terms.kind, &terms.tenant).any(|it| other(it)),
+            routing: self.settings.routing.of(terms),
+            quickest: self.quickest(&terms.kind, &terms.tenant),
+            ..policy
+        }
+    }
+
+    /// The name and the state of each provider.
+    #[must_use]
+    pub fn provider_states(&self) -> Vec<(&str, ProviderState)> {
+        let now = self.now();
+        let state = |it: &ProviderAccount| lock(&it.gate).state(now);
+        self.providers.iter().map(|it| (it.rules.name.as_str(), state(it))).collect()
+    }
+
+    /// What the operator has set about each provider, in the order of the configuration.
+    pub fn provider_rules(&self) -> impl Iterator<Item = &ProviderRules> {
+        self.providers.iter().map(|it| &it.rules)
+    }
+
+    /// How providers are chosen.
+    #[must_use]
+    pub const fn routing_rules(&self) -> &RoutingRules {
+        &self.settings.routing
+    }
+
+    /// What this node has measured at the provider of this name, by kind.
+    #[must_use]
+    pub fn measured(&self, name: &str) -> BTreeMap<String, Measured> {
+        let Some(provider) = self.provider_at(name) else { return BTreeMap::new() };
+        let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
+        for (kind, solves, pace) in lock(&provider.paces).all() {
+            measured.insert(kind.to_owned(), Measured { solves, pace, success: None });
+        }
+        for (kind, success) in &*lock(&provider.success) {
+            measured.entry(kind.clone()).or_default().success = Some(*success);
+        }
+        measured
+    }
+
+    /// The names of the providers, in the order of the configuration.
+    pub fn provider_names(&self) -> impl Iterator<Item = &str> {
+        self.providers.iter().map(|it| it.rules.name.as_str())
+    }
+
+    /// The adapter of the provider of this name.
+    #[must_use]
+    pub fn adapter(&self, name: &str) -> Option<&Arc<dyn Provider>> {
+        self.provider_at(name).map(|it| &it.adapter)
+    }
+
+    /// The content of a callback to the address that ends in `segment`, read by the adapter of the provider that got
+    /// the attempt. Without the order, any adapter that understands it.
+    pub async fn read_callback(&self, segment: &str, callback: &Callback<'_>) -> Option<CallbackMessage> {
+        if let [only] = &self.providers[..] {
+            return only.adapter.read_callback(callback);
+        }
+        if let Some((key, attempt)) = self.addressee(segment)
+            && let Ok(Some(order)) = self.read(&key).await
+            && order.attempt(attempt).is_some()
+        {
+            return self.provider_of(&order, Some(attempt)).adapter.read_callback(callback);
+        }
+        self.providers.iter().find_map(|it| it.adapter.read_callback(callback))
+    }
+}
+
+/// Whether a provider may get this order at its price. A pool has counted the price of its terms against its budget,
+/// so a refill goes to no provider that costs more.
+pub(crate) fn is_affordable(terms: &Terms, provider: &ProviderAccount) -> bool {
+    let is_cheap = |price: Money| provider.listed(terms).price.is_some_and(|other| other <= price);
+    terms.slot.is_none() || terms.account == provider.account || terms.price.is_some_and(is_cheap)
+}
