@@ -197,10 +197,10 @@ impl ProviderGate {
         let (all, own) = (self.seats.all(), self.seats.of(tenant));
         let seat = self.seats.take(ask, now);
         self.pace.spacing.passed(now);
-        self.pace.limit.passed(seat.number, all);
+        self.pace.limit.passed(seat.number, all, ask.p99);
         if let Some(pace) = self.pace_of.get_mut(tenant) {
             pace.spacing.passed(now);
-            pace.limit.passed(seat.number, own);
+            pace.limit.passed(seat.number, own, ask.p99);
         }
         Passage::Pass(seat)
     }

@@ -3,7 +3,8 @@
 use quittance_lifecycle::{Progress, Timestamp};
 use std::time::Duration;
 
-/// How long a busy provider is left alone before one more task than before is tried.
+/// How long a busy provider is left alone at most before one more task than before is tried for the first time. It is
+/// less if tasks take less: then slots become free sooner.
 const PROBE_PAUSE: Duration = Duration::from_secs(15);
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(300);
 /// How long the circuit breaker stays open at most while an outage is young.
@@ -21,7 +22,8 @@ pub struct GateRules {
     /// The limit after a busy reply that came although fewer tasks than `limit` were at the provider.
     pub lower_limit: fn(limit: u32, taken: u32) -> u32,
     /// How long to wait before one task more than the limit is tried, after this many such tries met "busy" in a row.
-    pub probe_pause: fn(failed: u32) -> Duration,
+    /// `p99` is how long the slowest tasks take.
+    pub probe_pause: fn(failed: u32, p99: Duration) -> Duration,
     /// The most tasks that an account with this many threads may have.
     pub bound: fn(threads: u64) -> u32,
     /// Until when a task without an answer counts as being at the provider.
@@ -44,7 +46,9 @@ impl GateRules {
     pub const REAL: Self = Self {
         slow_start: |accepted| (accepted / 2).saturating_add(8),
         lower_limit: |limit, taken| (limit - limit.div_ceil(4)).max(taken).max(1),
-        probe_pause: |failed| PROBE_PAUSE.saturating_mul(1 << failed.min(8)).min(PROBE_PAUSE_MAX),
+        probe_pause: |failed, p99| {
+            p99.min(PROBE_PAUSE).saturating_mul(1 << failed.min(8)).min(PROBE_PAUSE_MAX)
+        },
         bound: |threads| u32::try_from(threads).unwrap_or(u32::MAX).max(1),
         seat_ends: |sent, p99, deadline| (sent + p99 + p99 / 10 + Duration::from_secs(1)).min(deadline),
         frees_seat: |progress| {
@@ -84,9 +88,10 @@ mod tests {
 
     #[test]
     fn a_busy_provider_is_tried_for_more_less_and_less_often() {
-        let pauses: Vec<_> = (0..7).map(|failed| (REAL.probe_pause)(failed).as_secs()).collect();
-        assert_eq!(pauses, [15, 30, 60, 120, 240, 300, 300]);
-        assert_eq!((REAL.probe_pause)(u32::MAX), seconds(300));
+        let pauses = |p99| (0..7).map(move |failed| (REAL.probe_pause)(failed, seconds(p99)).as_secs());
+        assert_eq!(pauses(100).collect::<Vec<_>>(), [15, 30, 60, 120, 240, 300, 300]);
+        assert_eq!(pauses(1).collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!((REAL.probe_pause)(u32::MAX, seconds(100)), seconds(300));
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(crate) struct Limit {
     next_probe: Timestamp,
     probe: Option<u64>,
     failed_probes: u32,
+    /// How long the slowest tasks of the last submit's kind take.
+    p99: Duration,
 }
 
 impl Limit {
@@ -63,6 +65,7 @@ impl Limit {
             next_probe: Timestamp::ZERO,
             probe: None,
             failed_probes: 0,
+            p99: Duration::MAX,
         }
     }
 
@@ -105,8 +108,9 @@ impl Limit {
         self.learned.is_some_and(|limit| count.held >= limit)
     }
 
-    /// A submit goes out. `count` is without it.
-    pub(crate) fn passed(&mut self, submit: u64, count: SeatCount) {
+    /// A submit goes out. `count` is without it, and `p99` is how long the slowest tasks of its kind take.
+    pub(crate) fn passed(&mut self, submit: u64, count: SeatCount, p99: Duration) {
+        self.p99 = p99;
         if self.is_full(count) {
             self.probe = Some(submit);
         }
@@ -116,7 +120,7 @@ impl Limit {
     pub(crate) fn left(&mut self, submit: u64, now: Timestamp) {
         if self.probe == Some(submit) {
             self.probe = None;
-            self.next_probe = now + (self.rules.probe_pause)(self.failed_probes);
+            self.next_probe = now + (self.rules.probe_pause)(self.failed_probes, self.p99);
         }
     }
 
@@ -146,7 +150,8 @@ impl Limit {
         }
         let is_news = sent > self.busy_at;
         if was_probe || is_news {
-            self.next_probe = self.next_probe.max(now + (self.rules.probe_pause)(self.failed_probes));
+            self.next_probe =
+                self.next_probe.max(now + (self.rules.probe_pause)(self.failed_probes, self.p99));
         }
         if !is_news {
             return false;
@@ -226,11 +231,11 @@ mod tests {
         let mut limit = six();
         assert_eq!(limit.opens_at(at(1)), Some(at(16)));
         assert_eq!(limit.room(count(6, 0), 0, at(16)), 1);
-        limit.passed(9, count(6, 0));
+        limit.passed(9, count(6, 0), Duration::from_secs(100));
         assert_eq!(limit.room(count(6, 0), 0, at(17)), 0, "one at a time");
         limit.met_busy((9, at(16)), count(6, 0), at(17), pause);
         assert_eq!((limit.learned(), limit.opens_at(at(17))), (Some(6), Some(at(47))));
-        limit.passed(10, count(6, 0));
+        limit.passed(10, count(6, 0), Duration::from_secs(100));
         limit.accepted(10, count(7, 0), at(47));
         assert_eq!((limit.learned(), limit.room(count(7, 0), 0, at(47))), (Some(7), 1));
     }

@@ -26,8 +26,8 @@ macro_rules! gate_plants {
 pub const GATE_PLANTS: &[GatePlant] = gate_plants! {
     "a crowd is submitted at once" => |rules| rules.slow_start = |_| u32::MAX,
     "busy replies below the limit leave it as it is" => |rules| rules.lower_limit = |limit, _| limit,
-    "a full provider is tried for more all the time" => |rules| rules.probe_pause = |_| Duration::ZERO,
-    "a full provider is never tried for more" => |rules| rules.probe_pause = |_| Duration::from_secs(86_400),
+    "a full provider is tried for more all the time" => |rules| rules.probe_pause = |_, _| Duration::ZERO,
+    "a full provider is never tried for more" => |rules| rules.probe_pause = |_, _| Duration::from_secs(86_400),
     "the threads of the account are ignored" => |rules| rules.bound = |_| u32::MAX,
     "a task without an answer keeps its seat" => |rules| rules.seat_ends = |sent, _, _| sent + Duration::from_secs(86_400),
     "an answer frees no seat" => |rules| rules.frees_seat = |progress| matches!(progress, Progress::GivenUp { .. }),
