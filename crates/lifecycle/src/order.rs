@@ -153,10 +153,11 @@ pub enum Progress {
         task: String,
     },
     /// The order does not wait for the attempt any more, but it is paid for. It is polled until it answers or its
-    /// life is over.
+    /// life is over. `counted` is true once a later attempt was made, and the usage counts this one as a possible double.
     Trailing {
         task: String,
         poll_at: Timestamp,
+        counted: bool,
     },
     /// The order does not wait for the attempt any more, and it is not polled. An answer may still come by callback.
     /// `counted` is true once a later attempt was made, and the usage counts this one as a possible double.

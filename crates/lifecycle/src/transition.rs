@@ -206,19 +206,19 @@ impl NextOrder {
             };
         }
         let due = self.next.attempts.iter().find_map(|attempt| match &attempt.progress {
-            Progress::Trailing { poll_at, .. } if *poll_at <= now => {
-                Some((attempt.number, attempt.sent, true))
+            Progress::Trailing { poll_at, counted, .. } if *poll_at <= now => {
+                Some((attempt.number, attempt.sent, Some(*counted)))
             }
-            Progress::Surplus { since, .. } if *since <= now => Some((attempt.number, attempt.sent, false)),
+            Progress::Surplus { since, .. } if *since <= now => Some((attempt.number, attempt.sent, None)),
             _ => None,
         });
         match due {
-            Some((attempt, sent, true)) if now >= sent + policy.task_life => {
-                self.set_progress(attempt, Progress::GivenUp { counted: false });
+            Some((attempt, sent, Some(counted))) if now >= sent + policy.task_life => {
+                self.set_progress(attempt, Progress::GivenUp { counted });
                 self.tell(TimelineEvent::GaveUp { attempt });
                 self.done()
             }
-            Some((attempt, _, true)) => self.ask(attempt),
+            Some((attempt, _, Some(_))) => self.ask(attempt),
             Some((attempt, ..)) => Decision::Act(Effect::Stock { attempt }),
             None => self.run_follow_up(),
         }
@@ -271,9 +271,21 @@ impl NextOrder {
         let order = &mut self.next;
         let mut doubles = 0;
         for earlier in &mut order.attempts {
-            if earlier.is_open() || earlier.progress == (Progress::GivenUp { counted: false }) {
-                earlier.progress = Progress::GivenUp { counted: true };
-                doubles += 1;
+            match &mut earlier.progress {
+                // Its answer is still fetched, for this order or for the stock.
+                Progress::Trailing { counted, .. } => {
+                    doubles += u32::from(!core::mem::replace(counted, true))
+                }
+                Progress::GivenUp { counted: true }
+                | Progress::Faulted
+                | Progress::Answered
+                | Progress::Surplus { .. } => {}
+                progress @ (Progress::Sent
+                | Progress::Solving { .. }
+                | Progress::GivenUp { counted: false }) => {
+                    *progress = Progress::GivenUp { counted: true };
+                    doubles += 1;
+                }
             }
         }
         let is_retry = order.attempts.last().is_some_and(|attempt| attempt.sent >= order.placed);
@@ -493,7 +505,7 @@ impl NextOrder {
         let Some(attempt) = self.next.attempt_mut(number) else { return };
         match &attempt.progress {
             Progress::Solving { task } => {
-                attempt.progress = Progress::Trailing { task: task.clone(), poll_at };
+                attempt.progress = Progress::Trailing { task: task.clone(), poll_at, counted: false };
             }
             // No timer of this attempt remains, so it counts as in doubt from here on.
             Progress::Sent if is_submitting => self.counters.in_doubt = 1,

@@ -82,9 +82,12 @@ impl<'a> AttemptRecord<'a> {
         match progress {
             Progress::Sent => named(ProgressName::Sent),
             Progress::Solving { task } => Self { task: text(task), ..named(ProgressName::Solving) },
-            Progress::Trailing { task, poll_at } => {
-                Self { task: text(task), poll_at: moment(*poll_at), ..named(ProgressName::Trailing) }
-            }
+            Progress::Trailing { task, poll_at, counted } => Self {
+                task: text(task),
+                poll_at: moment(*poll_at),
+                counted: counted.then_some(true),
+                ..named(ProgressName::Trailing)
+            },
             Progress::GivenUp { counted } => Self { counted: Some(*counted), ..named(ProgressName::GivenUp) },
             Progress::Faulted => named(ProgressName::Faulted),
             Progress::Answered => named(ProgressName::Answered),
@@ -127,6 +130,7 @@ impl<'a> AttemptRecord<'a> {
             ProgressName::Trailing => Progress::Trailing {
                 task: need_text(self.task, "task")?,
                 poll_at: need_moment(self.poll_at, "poll_at")?,
+                counted: self.counted.unwrap_or(false),
             },
             ProgressName::GivenUp => Progress::GivenUp { counted: need(self.counted, "counted")? },
             ProgressName::Faulted => Progress::Faulted,

@@ -81,7 +81,7 @@ pub(crate) struct Fleet {
     executor: Executor,
     weather: Arc<Weather>,
     truth: Arc<Mutex<Truth>>,
-    service: Arc<Service>,
+    services: Vec<Arc<Service>>,
     store: MemoryStore,
     membership: MemoryMembership,
     parts: Parts,
@@ -94,7 +94,7 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     pub(crate) fn new(
-        service: &Arc<Service>,
+        services: &[Arc<Service>],
         store: MemoryStore,
         parts: Parts,
         size: usize,
@@ -110,10 +110,10 @@ impl Fleet {
             })
             .collect();
         let fleet = Arc::new(Self {
-            executor: service.executor.clone(),
-            weather: Arc::clone(&service.weather),
-            truth: Arc::clone(&service.truth),
-            service: Arc::clone(service),
+            executor: services[0].executor.clone(),
+            weather: Arc::clone(&services[0].weather),
+            truth: Arc::clone(&services[0].truth),
+            services: services.to_vec(),
             store,
             membership: MemoryMembership::default(),
             parts,
@@ -122,7 +122,9 @@ impl Fleet {
             last_group: Mutex::new(0),
             frozen: Mutex::default(),
         });
-        *locked(&service.fleet) = Some(Arc::clone(&fleet));
+        for service in services {
+            *locked(&service.fleet) = Some(Arc::clone(&fleet));
+        }
         fleet
     }
 
@@ -190,11 +192,13 @@ impl Fleet {
             weather: Arc::clone(&self.weather),
             rng: Mutex::new(Rng::new(locked(&self.rng).roll(), "store")),
         });
-        let provider = Arc::new(ProviderLink { service: Arc::clone(&self.service), node: group });
+        let links = self.services.iter().map(|service| {
+            (self.parts.wrap_provider)(Arc::new(ProviderLink { service: Arc::clone(service), node: group }))
+        });
         let clock = Arc::new(NodeClock { executor: self.executor.clone(), off_by: Arc::clone(&node.off_by) });
         let world = World {
             store: (self.parts.wrap_store)(store, &self.executor, group),
-            providers: vec![(self.parts.wrap_provider)(provider)],
+            providers: links.collect(),
             clock,
             spill: (self.parts.wrap_spill)(Arc::new(node.spill.clone())),
             webhook_sender: Arc::new(MemoryWebhooks::default()),

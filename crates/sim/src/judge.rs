@@ -4,10 +4,11 @@
 mod freshness;
 
 use crate::fleet::SKEW_MAX;
-use crate::provider::PRICE;
-use crate::truth::{CallerResult, Fate, SimFault, Task, Truth, Visit};
+use crate::provider::{PRICE, PROVIDER_NAMES};
+use crate::truth::{Arrival, CallerResult, Fate, SimFault, Task, Truth, Visit};
 use quittance_lifecycle::{
-    Attempt, Counters, FaultClass, Key, Order, Origin, Phase, Progress, Reuse, TimelineEvent,
+    Attempt, Counters, FaultClass, Key, Order, Origin, Phase, Progress, Reuse, TimelineEvent, Timestamp,
+    provider_of,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,6 +32,7 @@ pub(crate) struct LifeEvidence<'a> {
     pub orders: &'a [Arc<Order>],
     pub usage: &'a Counters,
     pub spilled: usize,
+    pub has_several_providers: bool,
     /// Whether faults that cost nothing are retried until the deadline (the preset `patient`).
     pub is_patient: bool,
     /// Whether the provider charges for a task that it could not solve.
@@ -51,6 +53,8 @@ const TASK_LIFE: u64 = 600_000;
 /// How long after an operator's release an order may still be sent because of it.
 const RELEASE_LASTS: u64 = 15_000;
 const DOUBTS_MAX: usize = 3;
+/// The shortest time after which a doubt is over without a sign.
+const IN_DOUBT_MIN: u64 = 10_000;
 
 /// The life of an answer of this kind, and how much of it a reused answer must have left.
 fn life_of(kind: &str) -> Option<(u64, u64)> {
@@ -105,6 +109,8 @@ pub(crate) fn judge(evidence: &LifeEvidence<'_>) -> Vec<Breach> {
     court.an_answer_is_left_to_those_that_it_was_bought_for();
     court.faults_are_not_retried_beyond_their_limit();
     court.a_closed_account_is_left_in_peace();
+    court.an_attempt_names_its_provider();
+    court.a_doubt_is_over_before_the_next_submit();
     court.callers_get_an_outcome();
     court.the_usage_agrees_with_the_ledger();
     court.breaches
@@ -259,7 +265,22 @@ impl Court<'_> {
         });
         let node_was_troubled = self.was_troubled(earlier.node, earlier.accepted_at, later.sent_at);
         let was_waited_out = later.sent_at + SLACK >= earlier.accepted_at + TASK_LIFE;
-        (!callback_came && (!reply_came || node_was_troubled)) || was_waited_out
+        (!callback_came && (!reply_came || node_was_troubled))
+            || was_waited_out
+            || self.was_left(earlier, later)
+    }
+
+    /// Whether the provider of `earlier` was given up, so that another one got the order: no sooner than after the
+    /// shortest time of a doubt, and in plain sight.
+    fn was_left(&self, earlier: &Task, later: &Task) -> bool {
+        let Some(order) = self.orders.get(&earlier.key) else { return false };
+        let is_noted = order.timeline.entries.iter().any(
+            |entry| matches!(entry.event, TimelineEvent::GaveUp { attempt } if attempt == earlier.attempt),
+        );
+        earlier.provider != later.provider
+            && later.sent_at + SLACK >= earlier.accepted_at + IN_DOUBT_MIN
+            && is_noted
+            && order.possible_doubles > 0
     }
 
     fn nothing_delivered_is_lost(&mut self) {
@@ -337,14 +358,14 @@ impl Court<'_> {
     }
 
     fn faults_are_not_retried_beyond_their_limit(&mut self) {
-        let mut counts: BTreeMap<(&str, FaultClass), usize> = BTreeMap::new();
+        let mut counts: BTreeMap<(&str, FaultClass, usize), usize> = BTreeMap::new();
         for refused in &self.truth.refused {
-            *counts.entry((&refused.who, refused.class)).or_default() += 1;
+            *counts.entry((&refused.who, refused.class, refused.provider)).or_default() += 1;
         }
         for task in self.truth.tasks.iter().filter(|task| task.fate == Fate::Unsolvable) {
-            *counts.entry((&task.who, FaultClass::Unsolvable)).or_default() += 1;
+            *counts.entry((&task.who, FaultClass::Unsolvable, task.provider)).or_default() += 1;
         }
-        for ((who, class), count) in counts {
+        for ((who, class, _), count) in counts {
             let replays = self.truth.replayed.iter().filter(|name| *name == who).count();
             let is_for_a_pool = usize::from(who.starts_with("pool"));
             let lives = self.visits.get(who).map_or(is_for_a_pool, Vec::len) + replays;
@@ -381,10 +402,12 @@ impl Court<'_> {
                     })
                 })
             };
-            let again = self.truth.arrivals.iter().find(|(sent, who, _)| {
-                *who == refused.who && *sent > at + SLACK && *sent < until && !repeats(*sent)
-            });
-            if let Some((sent, who, node)) = again {
+            let is_there = |arrival: &&Arrival| arrival.provider == refused.provider;
+            let again =
+                self.truth.arrivals.iter().filter(is_there).find(|Arrival { sent_at, who, .. }| {
+                    *who == refused.who && *sent_at > at + SLACK && *sent_at < until && !repeats(*sent_at)
+                });
+            if let Some(Arrival { sent_at: sent, who, node, .. }) = again {
                 let detail = format!("{who}: refused at {at}, sent again by node {node} at {sent}");
                 self.find("a closed account is left in peace", detail);
             }
@@ -392,12 +415,37 @@ impl Court<'_> {
                 self.truth.released.iter().find(|(node, from, _)| *node == refused.node && *from >= at);
             let until_here = released_here.map_or(u64::MAX, |(_, from, _)| *from);
             let from_here =
-                self.truth.arrivals.iter().find(|(sent, _, node)| {
-                    *node == refused.node && *sent > at + 15_000 && *sent < until_here
+                self.truth.arrivals.iter().filter(is_there).find(|Arrival { sent_at, node, .. }| {
+                    *node == refused.node && *sent_at > at + 15_000 && *sent_at < until_here
                 });
-            if let Some((sent, who, node)) = from_here {
+            if let Some(Arrival { sent_at: sent, who, node, .. }) = from_here {
                 let detail = format!("node {node} was refused at {at} and sent {who} at {sent}");
                 self.find("a closed account is left in peace", detail);
+            }
+        }
+    }
+
+    fn an_attempt_names_its_provider(&mut self) {
+        if !self.evidence.has_several_providers {
+            return;
+        }
+        for task in &self.truth.tasks {
+            let Some(order) = self.orders.get(&task.key) else { continue };
+            let Some(attempt) = self.attempt(task) else { continue };
+            let named = provider_of(order.account_of(attempt));
+            let took = PROVIDER_NAMES[task.provider];
+            if named != took {
+                let detail = format!("task {} is at {took}, and its attempt says {named}", task.id);
+                self.find("the attempt carries its provider", detail);
+            }
+        }
+    }
+
+    fn a_doubt_is_over_before_the_next_submit(&mut self) {
+        for order in self.evidence.orders {
+            if let Some((doubtful, next)) = asked_again_in_doubt(order) {
+                let detail = format!("{:?}: attempt {next} while attempt {doubtful} was in doubt", order.key);
+                self.find("no submit before a doubt is over", detail);
             }
         }
     }
@@ -541,6 +589,39 @@ impl Court<'_> {
             }
         }
     }
+}
+
+/// The attempt in doubt, and the attempt that was submitted before the doubt was settled or waited out; `None` if there
+/// is no such attempt.
+#[must_use]
+pub fn asked_again_in_doubt(order: &Order) -> Option<(u32, u32)> {
+    let mut in_doubt = None;
+    for entry in &order.timeline.entries {
+        match &entry.event {
+            TimelineEvent::InDoubt { attempt, until } => in_doubt = Some((*attempt, *until)),
+            TimelineEvent::GaveUp { attempt }
+            | TimelineEvent::Accepted { attempt, .. }
+            | TimelineEvent::Faulted { attempt, .. }
+            | TimelineEvent::Solved { attempt, .. }
+            | TimelineEvent::TooOld { attempt }
+                if in_doubt.is_some_and(|(doubtful, _)| doubtful == *attempt) =>
+            {
+                in_doubt = None;
+            }
+            TimelineEvent::Submitted { attempt } => {
+                // An order that died in doubt is replayed when the time of the doubt is over. Clocks may differ.
+                let is_over = |until: Timestamp| entry.at.as_millis() + SLACK >= until.as_millis();
+                if let Some((doubtful, until)) = in_doubt
+                    && doubtful != *attempt
+                    && !is_over(until)
+                {
+                    return Some((doubtful, *attempt));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Whether this order is a surplus answer that was put into the stock as an order of its own.

@@ -24,7 +24,7 @@ pub mod truth;
 mod weather;
 
 pub use fleet::Parts;
-pub use judge::Breach;
+pub use judge::{Breach, asked_again_in_doubt};
 pub use life::{Life, live};
 pub use plants::{GATE_PLANTS, GatePlant, PLANTS, Plant, ROUTING_PLANTS, RoutingPlant};
 pub use script::Script;

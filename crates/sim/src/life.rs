@@ -11,9 +11,9 @@ use crate::rng::Rng;
 use crate::script::{Script, sim_orders};
 use crate::storm::{brew, clear_up, supervise};
 use crate::truth::{SimOrder, Truth};
-use crate::weather::Weather;
+use crate::weather::{PROVIDERS_MAX, Weather};
 use futures_util::FutureExt;
-use quittance_engine::{ApplyOutcome, CallbackAddress, Settings};
+use quittance_engine::{ApplyOutcome, CallbackAddress, ProviderRules, Settings};
 use quittance_lifecycle::{Counters, FaultTable, Order, Phase, Reuse, Unsolvable};
 use quittance_ports::Goal;
 use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
@@ -54,21 +54,25 @@ pub fn live(
     let weather = Arc::new(Weather::new(script.fault_rates.clone()));
     let truth = Arc::new(Mutex::new(Truth::default()));
     let store = MemoryStore::default();
-    let service = Arc::new(Service {
-        executor: executor.clone(),
-        weather: Arc::clone(&weather),
-        truth: Arc::clone(&truth),
-        account: Mutex::new(SimAccount::Open),
-        fleet: Mutex::new(None),
-        rng: Mutex::new(Rng::new(seed, "provider")),
-        clock_off_by: script.provider_clock_off_by,
-        codes: JsonCodes::of(JsonDialect::TwoCaptcha),
-    });
-    let mut parts = parts(script);
+    let service = |number: usize| {
+        Arc::new(Service {
+            number,
+            executor: executor.clone(),
+            weather: Arc::clone(&weather),
+            truth: Arc::clone(&truth),
+            account: Mutex::new(SimAccount::Open),
+            fleet: Mutex::new(None),
+            rng: Mutex::new(Rng::new(seed, ["provider", "the other provider"][number])),
+            clock_off_by: script.provider_clock_off_by,
+            codes: JsonCodes::of(JsonDialect::TwoCaptcha),
+        })
+    };
+    let services: Vec<_> = (0..script.providers.min(PROVIDERS_MAX)).map(service).collect();
+    let mut parts = parts(script, &services);
     if let Some(plant) = plant {
         (plant.sow)(&mut parts);
     }
-    let fleet = Fleet::new(&service, store.clone(), parts, script.nodes, Rng::new(seed, "fleet"));
+    let fleet = Fleet::new(&services, store.clone(), parts, script.nodes, Rng::new(seed, "fleet"));
     let crowd = Arc::new(Crowd {
         executor: executor.clone(),
         fleet: Arc::clone(&fleet),
@@ -87,7 +91,7 @@ pub fn live(
     for _ in 0..script.callers {
         crowd.send(script.visits, script.pause_ms);
     }
-    brew(seed, script, &executor, &fleet, &service);
+    brew(seed, script, &executor, &fleet, &services);
     supervise(&executor, &fleet);
 
     let mut polls = 0u64;
@@ -103,13 +107,13 @@ pub fn live(
         tick();
         false
     });
-    clear_up(&executor, &weather, &service, &fleet);
+    clear_up(&executor, &weather, &services, &fleet);
     executor.note(|| "the storm is over".into());
     // Late visitors come in the calm, so that what the storm left behind is wanted again.
     for _ in 0..script.callers.min(8) {
         crowd.send(2, 60_000);
     }
-    replay_dead_letters(&executor, &store, &service, &fleet);
+    replay_dead_letters(&executor, &store, &truth, &fleet);
     let (settled, horizon) = (executor.now() + SETTLED, executor.now() + CALM);
     executor.run(horizon, || {
         tick() && *locked(&crowd.busy) == 0 && executor.now() > settled && has_ended(&store)
@@ -118,7 +122,7 @@ pub fn live(
     let life = finish(seed, script, &executor, &store, &fleet, &truth);
     // The provider knows the nodes and the nodes know the provider: let go, or every life stays in memory.
     executor.end();
-    *locked(&service.fleet) = None;
+    services.iter().for_each(|service| *locked(&service.fleet) = None);
     life
 }
 
@@ -170,9 +174,14 @@ async fn change_pool(executor: &Executor, fleet: &Arc<Fleet>, spec: &PoolSpec, i
     }
 }
 
-fn parts(script: &Script) -> Parts {
+fn parts(script: &Script, services: &[Arc<Service>]) -> Parts {
     let mut settings = Settings::new(0, quittance_protocol::kinds::kind);
     settings.policy = script.policy;
+    if services.len() > 1 {
+        let rules = |name: &str| ProviderRules { name: name.to_owned(), ..ProviderRules::default() };
+        settings.providers = services.iter().map(|service| rules(service.name())).collect();
+        settings.routing.routing.rule = script.routing;
+    }
     settings.callback =
         script.policy.callbacks.then(|| CallbackAddress::new("http://127.0.0.1/callback", [42; 32]));
     Parts {
@@ -186,17 +195,21 @@ fn parts(script: &Script) -> Parts {
 }
 
 /// Replays every dead letter once, like an operator.
-fn replay_dead_letters(executor: &Executor, store: &MemoryStore, service: &Arc<Service>, fleet: &Arc<Fleet>) {
-    let (store, service, fleet) = (store.clone(), Arc::clone(service), Arc::clone(fleet));
+fn replay_dead_letters(
+    executor: &Executor,
+    store: &MemoryStore,
+    truth: &Arc<Mutex<Truth>>,
+    fleet: &Arc<Fleet>,
+) {
+    let (store, truth, fleet) = (store.clone(), Arc::clone(truth), Arc::clone(fleet));
+    let waiting = executor.clone();
     executor.spawn(WORLD, async move {
-        service.executor.sleep(40_000).await;
+        waiting.sleep(40_000).await;
         let Some((engine, _)) = fleet.pick() else { return };
         for order in all_orders(&store).iter().filter(|order| matches!(order.phase, Phase::Dead { .. })) {
             if let Ok(ApplyOutcome::Advanced { now, .. }) = engine.replay(&order.key).await {
                 let name = now.order.terms.params.get("soft_id").map(|who| who.as_bytes().to_vec());
-                locked(&service.truth)
-                    .replayed
-                    .push(String::from_utf8_lossy(&name.unwrap_or_default()).into());
+                locked(&truth).replayed.push(String::from_utf8_lossy(&name.unwrap_or_default()).into());
             }
         }
     });
@@ -235,6 +248,7 @@ fn finish(
         orders: &orders,
         usage: &usage,
         spilled: fleet.spilled(),
+        has_several_providers: script.providers > 1,
         is_patient: script.policy.faults == FaultTable::PATIENT,
         // Where our side does not know it, it may be either.
         unsolvable_is_charged: match script.policy.unsolvable {

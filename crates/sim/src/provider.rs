@@ -4,8 +4,8 @@
 use crate::executor::{Executor, Group, ReplySlot, WORLD, locked};
 use crate::fleet::Fleet;
 use crate::rng::Rng;
-use crate::truth::{Fate, RefusedSubmit, SimFault, Task, Truth};
-use crate::weather::{FaultRates, Weather};
+use crate::truth::{Arrival, Fate, RefusedSubmit, SimFault, Task, Truth};
+use crate::weather::{FaultRates, PROVIDERS_MAX, Weather};
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use quittance_lifecycle::{
@@ -18,6 +18,8 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// The names of the providers of a life with several. The only provider of a life has no name.
+pub(crate) const PROVIDER_NAMES: [&str; PROVIDERS_MAX] = ["first", "second"];
 /// The price of one answer, in millionths.
 pub(crate) const PRICE: u64 = 2_990;
 /// The longest time until the provider calls after a solve.
@@ -40,8 +42,10 @@ pub(crate) enum SimAccount {
     Closed,
 }
 
-/// The provider itself: one for all nodes.
+/// A provider itself: the same for all nodes.
 pub(crate) struct Service {
+    /// Its place among the providers of the life.
+    pub number: usize,
     pub executor: Executor,
     pub weather: Arc<Weather>,
     pub truth: Arc<Mutex<Truth>>,
@@ -94,6 +98,15 @@ impl Service {
         ProviderAnswer { payload, took_at_least, cost: price.map(Money) }
     }
 
+    /// The name of this provider in the settings of every node.
+    pub(crate) const fn name(&self) -> &'static str {
+        PROVIDER_NAMES[self.number]
+    }
+
+    fn is_down(&self) -> bool {
+        self.weather.is_provider_down(self.number, self.executor.now())
+    }
+
     fn strikes(&self, fault_rate: fn(&FaultRates) -> u64) -> bool {
         self.weather.strikes(&mut locked(&self.rng), fault_rate)
     }
@@ -105,7 +118,13 @@ impl Service {
     /// Handles a submit that has arrived.
     fn take(self: &Arc<Self>, order: &SubmitInTransit) -> (SubmitOutcome, Option<u64>) {
         let now = self.executor.now();
-        locked(&self.truth).arrivals.push((order.sent_at, order.who.clone(), order.node));
+        let arrival = Arrival {
+            sent_at: order.sent_at,
+            who: order.who.clone(),
+            node: order.node,
+            provider: self.number,
+        };
+        locked(&self.truth).arrivals.push(arrival);
         let class = match *locked(&self.account) {
             SimAccount::NoFunds => Some((FaultClass::NoFunds, "ERROR_ZERO_BALANCE")),
             SimAccount::Closed => Some((FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST")),
@@ -124,6 +143,7 @@ impl Service {
             let refused = RefusedSubmit {
                 who: order.who.clone(),
                 node: order.node,
+                provider: self.number,
                 sent_at: order.sent_at,
                 class,
                 reached: None,
@@ -143,6 +163,7 @@ impl Service {
             key: order.key,
             attempt: order.attempt,
             node: order.node,
+            provider: self.number,
             sent_at: order.sent_at,
             accepted_at: now,
             solves_at,
@@ -192,7 +213,7 @@ impl Service {
             return PollOutcome::Faulted(Fault::new(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST"));
         }
         let truth = locked(&self.truth);
-        let Some(task) = truth.tasks.iter().find(|task| task.id == id) else {
+        let Some(task) = truth.tasks.iter().find(|task| task.id == id && task.provider == self.number) else {
             return PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"));
         };
         match task.fate {
@@ -328,7 +349,7 @@ impl Provider for ProviderLink {
         if executor.now() > begun_at + CONNECT_WAIT {
             return SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "connecting took too long"));
         }
-        if service.strikes(|t| t.submit_unreachable) || service.weather.is_provider_down(executor.now()) {
+        if service.strikes(|t| t.submit_unreachable) || service.is_down() {
             return SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "connection refused"));
         }
         let order = SubmitInTransit {
@@ -379,16 +400,15 @@ impl Provider for ProviderLink {
         let mut replies = Vec::new();
         for task in tasks {
             let id = task.parse().unwrap_or(0);
-            let outcome =
-                if service.strikes(|t| t.poll_lost) || service.weather.is_provider_down(executor.now()) {
-                    PollOutcome::NoReply
-                } else if service.strikes(|t| t.poll_busy) {
-                    PollOutcome::Faulted(Fault::new(FaultClass::Busy, "ERROR_TOO_MUCH_REQUESTS"))
-                } else if service.strikes(|t| t.poll_odd) {
-                    PollOutcome::Faulted(Fault::new(FaultClass::UnlistedCode, "<html>502 Bad Gateway</html>"))
-                } else {
-                    service.state(id)
-                };
+            let outcome = if service.strikes(|t| t.poll_lost) || service.is_down() {
+                PollOutcome::NoReply
+            } else if service.strikes(|t| t.poll_busy) {
+                PollOutcome::Faulted(Fault::new(FaultClass::Busy, "ERROR_TOO_MUCH_REQUESTS"))
+            } else if service.strikes(|t| t.poll_odd) {
+                PollOutcome::Faulted(Fault::new(FaultClass::UnlistedCode, "<html>502 Bad Gateway</html>"))
+            } else {
+                service.state(id)
+            };
             if !service.strikes(|t| t.poll_part_missing) {
                 replies.push((task.clone(), outcome));
             }
@@ -431,10 +451,11 @@ impl ProviderLink {
                 task.answer_returned.get_or_insert(now);
             }
         } else if let SubmitOutcome::Rejected(fault) = outcome {
-            let node = self.node;
+            let (node, provider) = (self.node, self.service.number);
             let same = |refused: &&mut RefusedSubmit| {
                 refused.who == who
                     && refused.node == node
+                    && refused.provider == provider
                     && refused.class == fault.class
                     && refused.reached.is_none()
             };

@@ -4,13 +4,16 @@
 use crate::rng::Rng;
 use crate::truth::SimOrder;
 use crate::weather::FaultRates;
-use quittance_lifecycle::{Pace, Policy, Preset, Reuse, Unsolvable, WhenInDoubt};
+use quittance_lifecycle::{Pace, Policy, Preset, Reuse, RoutingRule, Unsolvable, WhenInDoubt};
 use std::time::Duration;
 
 /// The size of a life, and how often faults occur.
 #[derive(Clone, Debug)]
 pub struct Script {
     pub nodes: usize,
+    /// How many providers the nodes have, and how they choose between them.
+    pub providers: usize,
+    pub routing: RoutingRule,
     pub callers: usize,
     pub visits: usize,
     pub sim_orders: usize,
@@ -67,8 +70,11 @@ impl Script {
             when_in_doubt: if rng.chance(700) { WhenInDoubt::Resubmit } else { WhenInDoubt::DeadLetter },
             ..Policy::DEFAULT.with_preset(presets[rng.index(4)])
         };
+        let (providers, routing) = providers(seed);
         Self {
             nodes: 1 + rng.index(3),
+            providers,
+            routing,
             callers: 3 + rng.index(6),
             visits: 1 + rng.index(3),
             sim_orders: 2 + rng.index(5),
@@ -101,6 +107,8 @@ impl Script {
             Pace { p50: Duration::from_secs(25), p95: Duration::from_secs(55), p99: Duration::from_secs(90) };
         Self {
             nodes: 3,
+            providers: 1,
+            routing: RoutingRule::Ordered,
             callers: 50,
             visits: 40,
             sim_orders: 200,
@@ -147,6 +155,13 @@ impl Script {
             skewed: true,
         }
     }
+}
+
+/// Four in ten lives have two providers. Their number comes from random numbers of its own, so that lives with one
+/// provider stay as they were.
+fn providers(seed: u64) -> (usize, RoutingRule) {
+    let mut rng = Rng::new(seed, "providers");
+    (1 + usize::from(rng.chance(400)), RoutingRule::ALL[rng.index(RoutingRule::ALL.len())])
 }
 
 /// Half of the providers report no times. The clocks of the others are wrong by up to five minutes.

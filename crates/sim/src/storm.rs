@@ -17,8 +17,9 @@ pub(crate) fn brew(
     script: &Script,
     executor: &Executor,
     fleet: &Arc<Fleet>,
-    service: &Arc<Service>,
+    services: &[Arc<Service>],
 ) {
+    let service = &services[0];
     let every = |mean_ms: u64, name: &'static str, mut strike: Box<dyn FnMut(&mut Rng) + Send>| {
         if mean_ms == 0 {
             return;
@@ -61,24 +62,28 @@ pub(crate) fn brew(
         "store outages",
         Box::new(move |rng| w.take_store_down(e.now() + rng.in_range(1_000..40_000))),
     );
-    let (e, w) = (executor.clone(), Arc::clone(&service.weather));
+    let (e, w, providers) = (executor.clone(), Arc::clone(&service.weather), services.len());
     every(
         script.provider_outages_ms,
         "provider outages",
-        Box::new(move |rng| w.take_provider_down(e.now() + rng.in_range(1_000..60_000))),
+        Box::new(move |rng| {
+            let until = e.now() + rng.in_range(1_000..60_000);
+            w.take_provider_down(one_of(rng, providers), until);
+        }),
     );
-    let s = Arc::clone(service);
+    let all = services.to_vec();
     every(
         script.account_ms,
         "account",
         Box::new(move |rng| {
+            let s = &all[one_of(rng, all.len())];
             let mut account = locked(&s.account);
             if *account != SimAccount::Open {
                 return;
             }
             *account = if rng.chance(500) { SimAccount::NoFunds } else { SimAccount::Closed };
             drop(account);
-            let (s, fixed_after) = (Arc::clone(&s), rng.in_range(5_000..120_000));
+            let (s, fixed_after) = (Arc::clone(s), rng.in_range(5_000..120_000));
             s.executor.clone().spawn(WORLD, async move {
                 s.executor.sleep(fixed_after).await;
                 fix_account(&s);
@@ -105,6 +110,12 @@ pub(crate) fn brew(
             }
         }),
     );
+}
+
+/// The number of a provider, by chance.
+fn one_of(rng: &mut Rng, providers: usize) -> usize {
+    // Lives with one provider draw no number here.
+    if providers > 1 { rng.index(providers) } else { 0 }
 }
 
 /// Fixes the account, as an operator does, and releases it on every node.
@@ -140,10 +151,15 @@ pub(crate) fn supervise(executor: &Executor, fleet: &Arc<Fleet>) {
 }
 
 /// Ends the storm: everything that was down comes back.
-pub(crate) fn clear_up(executor: &Executor, weather: &Weather, service: &Arc<Service>, fleet: &Arc<Fleet>) {
+pub(crate) fn clear_up(
+    executor: &Executor,
+    weather: &Weather,
+    services: &[Arc<Service>],
+    fleet: &Arc<Fleet>,
+) {
     weather.calm_down();
-    locked(&service.truth).calm_at = executor.now();
+    locked(&services[0].truth).calm_at = executor.now();
     fleet.revive_all();
     fleet.start_nodes();
-    fix_account(service);
+    services.iter().for_each(fix_account);
 }

@@ -48,6 +48,8 @@ pub struct Task {
     pub attempt: u32,
     /// The node that submitted the task.
     pub node: Group,
+    /// The number of the provider that took it.
+    pub provider: usize,
     /// When the submit was sent: the moment of the decision to pay.
     pub sent_at: u64,
     pub accepted_at: u64,
@@ -81,10 +83,20 @@ impl Task {
 pub struct RefusedSubmit {
     pub who: String,
     pub node: Group,
+    pub provider: usize,
     pub sent_at: u64,
     pub class: FaultClass,
     /// When the rejection reached the node; `None` if it did not.
     pub reached: Option<u64>,
+}
+
+/// A submit that reached a provider, whatever its outcome.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    pub sent_at: u64,
+    pub who: String,
+    pub node: Group,
+    pub provider: usize,
 }
 
 /// How a caller's placement ended, as the caller saw it.
@@ -131,8 +143,7 @@ pub struct Truth {
     pub clock_steps: Vec<u64>,
     pub tasks: Vec<Task>,
     pub refused: Vec<RefusedSubmit>,
-    /// When each submit that reached the provider was sent, whatever its outcome.
-    pub arrivals: Vec<(u64, String, Group)>,
+    pub arrivals: Vec<Arrival>,
     pub visits: Vec<Visit>,
     pub faults: Vec<(Group, SimFault, u64)>,
     /// The names of the dead letters that an operator replayed, once for each replay.

@@ -4,6 +4,9 @@
 use crate::rng::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// The most providers that a life has.
+pub(crate) const PROVIDERS_MAX: usize = 2;
+
 macro_rules! fault_rates {
     ($($(#[$doc:meta])* $name:ident: $most:literal),* $(,)?) => {
         /// How often each fault occurs, in thousandths.
@@ -58,7 +61,8 @@ pub(crate) struct Weather {
     pub fault_rates: FaultRates,
     calm: AtomicBool,
     store_down_until: AtomicU64,
-    provider_down_until: AtomicU64,
+    /// For each provider.
+    provider_down_until: [AtomicU64; PROVIDERS_MAX],
 }
 
 impl Weather {
@@ -70,7 +74,7 @@ impl Weather {
     pub(crate) fn calm_down(&self) {
         self.calm.store(true, Ordering::Relaxed);
         self.store_down_until.store(0, Ordering::Relaxed);
-        self.provider_down_until.store(0, Ordering::Relaxed);
+        self.provider_down_until.iter().for_each(|until| until.store(0, Ordering::Relaxed));
     }
 
     #[must_use]
@@ -92,12 +96,12 @@ impl Weather {
         now < self.store_down_until.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn take_provider_down(&self, until: u64) {
-        self.provider_down_until.store(until, Ordering::Relaxed);
+    pub(crate) fn take_provider_down(&self, provider: usize, until: u64) {
+        self.provider_down_until[provider].store(until, Ordering::Relaxed);
     }
 
     #[must_use]
-    pub(crate) fn is_provider_down(&self, now: u64) -> bool {
-        now < self.provider_down_until.load(Ordering::Relaxed)
+    pub(crate) fn is_provider_down(&self, provider: usize, now: u64) -> bool {
+        now < self.provider_down_until[provider].load(Ordering::Relaxed)
     }
 }

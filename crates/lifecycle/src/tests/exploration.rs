@@ -268,8 +268,17 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         let is_in_doubt = matches!(order.phase, Phase::InDoubt { .. });
         assert!(!is_in_doubt || order.phase_due().is_some_and(|due| due <= now), "{}", context());
         // Nothing that may be paid for is left behind uncounted.
-        let open = order.attempts.iter().filter(|attempt| attempt.is_open()).count();
+        let is_counted =
+            |attempt: &&Attempt| matches!(attempt.progress, Progress::Trailing { counted: true, .. });
+        let open = order.attempts.iter().filter(|attempt| attempt.is_open() && !is_counted(attempt)).count();
         assert!(counters.possible_doubles >= open as u64, "{}", context());
+        let left = next.attempts.iter().filter(|attempt| attempt.is_open() && !is_counted(attempt)).count();
+        assert_eq!(left, 1, "{}", context());
+        // A task that the provider has is polled until it answers, whatever else the order buys.
+        for task in order.attempts.iter().filter(|it| matches!(it.progress, Progress::Trailing { .. })) {
+            let still = next.attempt(task.number).map(|attempt| &attempt.progress);
+            assert!(matches!(still, None | Some(Progress::Trailing { .. })), "{}", context());
+        }
     }
     // An answer from the stock goes to an order with a waiting caller that has bought nothing meanwhile, in the
     // claimant's name.

@@ -314,7 +314,7 @@ fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_b
 fn a_placement_resumes_a_task_that_is_paid_for_rather_than_with_an_order_that_follows() {
     let (key, terms) = shared();
     let mut solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
-    let trailing = Progress::Trailing { task: "task-2".into(), poll_at: START + secs(155) };
+    let trailing = Progress::Trailing { task: "task-2".into(), poll_at: START + secs(155), counted: false };
     let paid =
         Attempt { number: 2, sent: START + secs(140), progress: trailing, ..solved.attempts[0].clone() };
     (solved.last_attempt, solved.uncollected) = (2, false);

@@ -41,9 +41,11 @@ impl NextOrder {
             let former = Some((born, attempt.number));
             let progress = match &attempt.progress {
                 _ if self.next.attempts.iter().any(|known| known.former == former) => continue,
-                Progress::Solving { task } | Progress::Trailing { task, .. } => {
-                    Progress::Trailing { task: task.clone(), poll_at: self.now + policy.usual_interval() }
-                }
+                Progress::Solving { task } | Progress::Trailing { task, .. } => Progress::Trailing {
+                    task: task.clone(),
+                    poll_at: self.now + policy.usual_interval(),
+                    counted: !is_waiting && is_bought,
+                },
                 Progress::Sent | Progress::GivenUp { .. } if is_waiting => Progress::Sent,
                 Progress::Sent | Progress::GivenUp { .. } => Progress::GivenUp { counted: true },
                 Progress::Faulted | Progress::Answered | Progress::Surplus { .. } => continue,

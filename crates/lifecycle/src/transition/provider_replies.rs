@@ -64,7 +64,10 @@ impl NextOrder {
             self.set_progress(number, Progress::Solving { task });
             self.next.phase = Phase::Solving { attempt: number, poll_at, misses: 0 };
         } else {
-            self.set_progress(number, Progress::Trailing { task, poll_at });
+            let attempt = self.next.attempt(number);
+            let counted =
+                attempt.is_some_and(|attempt| attempt.progress == (Progress::GivenUp { counted: true }));
+            self.set_progress(number, Progress::Trailing { task, poll_at, counted });
         }
     }
 

@@ -215,7 +215,7 @@ impl Any {
         let progress = match self.below(7) {
             0 => Progress::Sent,
             1 => Progress::Solving { task: self.text() },
-            2 => Progress::Trailing { task: self.text(), poll_at: self.moment() },
+            2 => Progress::Trailing { task: self.text(), poll_at: self.moment(), counted: self.flag() },
             3 => Progress::GivenUp { counted: self.flag() },
             4 => Progress::Faulted,
             5 => Progress::Answered,

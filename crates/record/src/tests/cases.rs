@@ -278,7 +278,7 @@ fn parts() -> Vec<(&'static str, AnyRecord)> {
     let progress = [
         Progress::Sent,
         Progress::Solving { task: secret("1") },
-        Progress::Trailing { task: secret("2"), poll_at: at(44) },
+        Progress::Trailing { task: secret("2"), poll_at: at(44), counted: false },
         Progress::GivenUp { counted: false },
         Progress::GivenUp { counted: true },
         Progress::Faulted,

@@ -1,5 +1,5 @@
-//! Planted bugs in what an order does when its provider fails it. The judge knows one provider, so each is caught by a
-//! story instead (`tests/sim/stories/two_providers.rs`).
+//! Planted bugs in what an order does when its provider fails it. Each is caught by a story
+//! (`tests/sim/stories/two_providers.rs`). Those that the judge finds in random lives are in `plants.rs`.
 
 use super::rules::falsify;
 use quittance_engine::Rules;

@@ -90,6 +90,45 @@ pub(super) fn nothing_trails(order: &Order, event: Event, now: Timestamp, policy
     })
 }
 
+pub(super) fn a_left_task_is_forgotten(
+    order: &Order,
+    event: Event,
+    now: Timestamp,
+    policy: &Policy,
+) -> Decision {
+    falsify(transition(order, event, now, policy), |next| {
+        for attempt in &mut next.attempts {
+            if let Progress::Trailing { counted: true, .. } = attempt.progress {
+                attempt.progress = Progress::GivenUp { counted: true };
+            }
+        }
+    })
+}
+
+pub(super) fn doubts_end_at_once(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    falsify(transition(order, event, now, policy), |next| {
+        if policy.can_fail_over
+            && let Phase::InDoubt { .. } = next.phase
+        {
+            next.phase = Phase::Queued { until: now, held: false };
+        }
+    })
+}
+
+/// The attempts of an order count as made at the account of its terms.
+pub(super) fn attempts_forget_their_account(
+    order: &Order,
+    event: Event,
+    now: Timestamp,
+    policy: &Policy,
+) -> Decision {
+    falsify(transition(order, event, now, policy), |next| {
+        for attempt in next.attempts.iter_mut().filter(|attempt| attempt.progress == Progress::Answered) {
+            attempt.account = None;
+        }
+    })
+}
+
 pub(super) fn retries_restart(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
     falsify(transition(order, event, now, policy), |next| {
         if let Phase::Submitting { .. } = next.phase {

@@ -33,7 +33,21 @@ pub(super) fn orders() -> Vec<(&'static str, AnyRecord)> {
     };
     let held_off = HeldOff { account: "first USD".into(), until: at(9), is_busy: false };
     let held_off = Order { held_off: Some(held_off), ..order(Phase::Queued { until: at(3), held: false }) };
-    super::orders([("order-at-two-accounts", routed), ("order-held-off", held_off)])
+    let left = Progress::Trailing { task: "7".into(), poll_at: at(44), counted: true };
+    let left = Order {
+        attempts: vec![
+            attempt(1, left),
+            Attempt { account: Some(account(None)), ..attempt(2, Progress::Sent) },
+        ],
+        last_attempt: 2,
+        possible_doubles: 1,
+        ..order(Phase::InDoubt { attempt: 2, until: at(90) })
+    };
+    super::orders([
+        ("order-at-two-accounts", routed),
+        ("order-held-off", held_off),
+        ("order-left-at-a-provider", left),
+    ])
 }
 
 pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {

@@ -13,8 +13,8 @@ use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, MemorySpill, Params, Penalty, Provider, ProviderMode,
     Submission,
 };
-use quittance_sim::ROUTING_PLANTS;
 use quittance_sim::executor::Executor;
+use quittance_sim::{ROUTING_PLANTS, asked_again_in_doubt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -204,29 +204,7 @@ fn accounts(order: &Order) -> Vec<&str> {
 
 /// Checks that no attempt was made elsewhere while an earlier one was in doubt: its doubt was settled or waited out.
 fn check_doubts(order: &Order) {
-    assert!(has_waited_out_doubts(order), "{:?}", order.timeline);
-}
-
-fn has_waited_out_doubts(order: &Order) -> bool {
-    let mut in_doubt = None;
-    for entry in &order.timeline.entries {
-        match &entry.event {
-            TimelineEvent::InDoubt { attempt, .. } => in_doubt = Some(*attempt),
-            TimelineEvent::GaveUp { attempt }
-            | TimelineEvent::Accepted { attempt, .. }
-            | TimelineEvent::Faulted { attempt, .. }
-            | TimelineEvent::Solved { attempt, .. }
-                if in_doubt == Some(*attempt) =>
-            {
-                in_doubt = None;
-            }
-            TimelineEvent::Submitted { attempt } if in_doubt.is_some_and(|doubtful| doubtful != *attempt) => {
-                return false;
-            }
-            _ => {}
-        }
-    }
-    true
+    assert!(asked_again_in_doubt(order).is_none(), "{:?}", order.timeline);
 }
 
 fn says_why(order: &Order, words: &str) -> bool {
