@@ -144,6 +144,16 @@ impl Breaker {
         !self.circuit.is_closed() || own.is_some_and(|losses| !losses.circuit.is_closed())
     }
 
+    /// The circuit for all tenants.
+    pub(crate) const fn circuit(&self) -> &Circuit {
+        &self.circuit
+    }
+
+    /// Leaves it to another node to try the provider until this moment.
+    pub(crate) fn leave_to_another(&mut self, until: Timestamp) {
+        self.circuit.leave_to_another(until);
+    }
+
     /// Until when no submit of any tenant goes out.
     pub(crate) fn shut_until(&self) -> Timestamp {
         self.circuit.shut_until()

@@ -107,6 +107,22 @@ impl Circuit {
         State::Open { until: now + (self.rules.open_for)(pause, now.since(since)), since, failed }
     }
 
+    /// Leaves it to another node to try the provider until this moment. A submit of this node that tries it already
+    /// goes on.
+    pub(crate) fn leave_to_another(&mut self, until: Timestamp) {
+        if let State::Open { until: own, .. } = &mut self.state {
+            *own = until.max(*own);
+        }
+    }
+
+    /// Since when the provider has not answered; `None` while it does.
+    pub(crate) const fn open_since(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Closed => None,
+            State::Open { since, .. } | State::HalfOpen { since, .. } => Some(since),
+        }
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.state == State::Closed
     }

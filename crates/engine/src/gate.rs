@@ -63,6 +63,14 @@ pub(crate) struct AccountFault {
     pub(crate) at: Timestamp,
 }
 
+/// A time in which the provider does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outage {
+    pub(crate) since: Timestamp,
+    /// When this node will have tried the provider again, if it has an order to try it with.
+    pub(crate) tried_by: Timestamp,
+}
+
 /// How long an order waits before it checks again whether an operator has fixed the account.
 pub(crate) const PAUSED_LOOK: Duration = Duration::from_secs(10);
 
@@ -95,6 +103,8 @@ pub(crate) struct ProviderGate {
     /// Until when the provider wants no polls.
     no_poll_until: Timestamp,
     breaker: Breaker,
+    /// How long the others wait for one submit that tries the provider.
+    probe: Duration,
     retries: RetryBudget,
     seats: Seats,
 }
@@ -119,6 +129,7 @@ impl ProviderGate {
             no_submit_until: Timestamp::ZERO,
             no_poll_until: Timestamp::ZERO,
             breaker: Breaker::new(rules, backoff, throttle, is_shared),
+            probe: throttle.probe,
             retries: RetryBudget::new(rules, throttle),
             seats: Seats::new(rules),
         }
@@ -432,6 +443,24 @@ impl ProviderGate {
     pub(crate) fn obey_until(&mut self, no_submits_until: Timestamp, no_polls_until: Timestamp) {
         self.no_submit_until = self.no_submit_until.max(no_submits_until);
         self.no_poll_until = self.no_poll_until.max(no_polls_until);
+    }
+
+    /// The provider does not answer: since when, and until when this node will have tried it again.
+    pub(crate) fn outage(&self) -> Option<Outage> {
+        let since = self.breaker.circuit().open_since()?;
+        Some(Outage { since, tried_by: self.breaker.shut_until() + self.probe })
+    }
+
+    /// Another node tries the provider until this moment.
+    pub(crate) fn leave_probe_to_another(&mut self, until: Timestamp) {
+        if !(self.rules.may_probe_beside)() {
+            self.breaker.leave_to_another(until);
+        }
+    }
+
+    /// The provider has answered another node: the outage is over.
+    pub(crate) fn answers_again(&mut self) {
+        self.breaker.reset();
     }
 
     /// An operator has fixed the account: submits may go out again.

@@ -34,6 +34,8 @@ pub struct GateRules {
     pub settles_doubt: fn(&Progress) -> bool,
     /// Whether another submit may go out while the probe of a circuit breaker waits for its reply.
     pub may_join_probe: fn() -> bool,
+    /// Whether this node tries a provider that does not answer while another node does that.
+    pub may_probe_beside: fn() -> bool,
     /// How long the circuit breaker stays open: `pause` is the next pause of the backoff.
     pub open_for: fn(pause: Duration, outage: Duration) -> Duration,
     /// Whether a retry needs no budget: `failing` of a thousand submits failed, and `share` may.
@@ -58,6 +60,7 @@ impl GateRules {
             matches!(progress, Progress::Answered | Progress::Surplus { .. } | Progress::Faulted)
         },
         may_join_probe: || false,
+        may_probe_beside: || false,
         open_for: |pause, outage| pause.min(OPEN_MAX.max(outage / OPEN_SHARE)),
         is_retry_free: |failing, share| failing <= share,
         interval: |interval, nodes| interval.saturating_mul(nodes.max(1)),

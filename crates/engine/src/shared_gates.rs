@@ -10,8 +10,8 @@ use crate::{Engine, lock};
 use futures_util::future::{Either, select};
 use quittance_lifecycle::{Fault, FaultClass, Timestamp};
 use quittance_ports::{
-    Account, AccountPause, DocumentWritten, GateDocument, Members, ProviderMode, SharedDocument, StoreError,
-    StoredDocument, Version,
+    Account, AccountPause, DocumentWritten, GateDocument, GateProbe, Members, ProviderMode, SharedDocument,
+    StoreError, StoredDocument, Version,
 };
 use std::pin::pin;
 use std::sync::Arc;
@@ -107,9 +107,9 @@ impl Engine {
 
     /// The document with what this node has learned.
     fn with_news(&self, provider: &ProviderAccount, document: &GateDocument) -> GateDocument {
-        let (fault, (no_submits_until, no_polls_until)) = {
+        let (fault, (no_submits_until, no_polls_until), outage) = {
             let gate = lock(&provider.gate);
-            (gate.account_fault(), gate.penalties())
+            (gate.account_fault(), gate.penalties(), gate.outage())
         };
         let mut next = document.clone();
         if let Some(AccountFault { fault, at }) = fault
@@ -118,6 +118,21 @@ impl Engine {
             let code = fault.code.chars().take(CODE_CHARS_MAX).collect();
             let is_no_funds = fault.class == FaultClass::NoFunds;
             next.pause.get_or_insert(AccountPause { code, at, is_no_funds, funds: None });
+        }
+        let node = self.settings.node;
+        match (outage, next.probe) {
+            // The node that writes this first tries the provider. If no order of that node does, the time runs out, and
+            // another node takes over.
+            (Some(outage), probe)
+                if probe.is_none_or(|probe| probe.node == node || probe.until <= self.now()) =>
+            {
+                next.probe = Some(GateProbe { node, until: outage.tried_by });
+            }
+            (None, Some(probe)) if probe.node == node => {
+                next.probe = None;
+                next.answered_at = self.now();
+            }
+            _ => {}
         }
         // Only what lies ahead is news, so that a quiet gate is not written again and again.
         let now = self.now();
@@ -141,6 +156,15 @@ impl Engine {
             }
             gate.set_mode(document.mode);
             gate.obey_until(document.no_submits_until, document.no_polls_until);
+            if let Some(outage) = gate.outage() {
+                let by_another = document.probe.filter(|probe| probe.node != self.settings.node);
+                if document.answered_at > outage.since {
+                    gate.answers_again();
+                    self.wakeup.ring();
+                } else if let Some(probe) = by_another.filter(|probe| probe.until > self.now()) {
+                    gate.leave_probe_to_another(probe.until);
+                }
+            }
             if let Some(AccountPause { code, at, is_no_funds, .. }) = &document.pause {
                 let class = if *is_no_funds { FaultClass::NoFunds } else { FaultClass::AccountBlocked };
                 gate.pause(AccountFault { fault: Fault::new(class, code.clone()), at: *at });

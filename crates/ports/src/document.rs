@@ -318,6 +318,14 @@ pub struct AccountPause {
     pub funds: Option<u64>,
 }
 
+/// The node that tries a provider which does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateProbe {
+    pub node: u64,
+    /// Until when the other nodes leave it to this node.
+    pub until: Timestamp,
+}
+
 /// What all nodes know about the gate before one provider account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GateDocument {
@@ -330,6 +338,10 @@ pub struct GateDocument {
     pub no_submits_until: Timestamp,
     /// Until when the provider wants no polls.
     pub no_polls_until: Timestamp,
+    /// Who tries the provider while it does not answer.
+    pub probe: Option<GateProbe>,
+    /// When the provider last answered after an outage. Zero if never.
+    pub answered_at: Timestamp,
 }
 
 /// The most endpoints that are remembered. Endpoints that are switched off are removed last.

@@ -177,6 +177,8 @@ async fn change_pool(executor: &Executor, fleet: &Arc<Fleet>, spec: &PoolSpec, i
 fn parts(script: &Script, services: &[Arc<Service>]) -> Parts {
     let mut settings = Settings::new(0, quittance_protocol::kinds::kind);
     settings.policy = script.policy;
+    // Nodes that share a store know what the others know, and keep what the store may forget.
+    settings.in_hand_max = if script.nodes > 1 { 10_000 } else { 0 };
     if services.len() > 1 {
         let rules = |name: &str| ProviderRules { name: name.to_owned(), ..ProviderRules::default() };
         settings.providers = services.iter().map(|service| rules(service.name())).collect();

@@ -151,7 +151,7 @@ fn replay_one(seed: u64) -> ExitCode {
 }
 
 /// The most lives that a planted bug may survive.
-pub const PLANT_LIVES_MAX: u64 = 3_000;
+pub const PLANT_LIVES_MAX: u64 = 6_000;
 
 #[expect(clippy::print_stdout, reason = "this is what the binary is for")]
 fn plant_all(first: u64) -> ExitCode {

@@ -33,6 +33,7 @@ pub const GATE_PLANTS: &[GatePlant] = gate_plants! {
     "an answer frees no seat" => |rules| rules.frees_seat = |progress| matches!(progress, Progress::GivenUp { .. }),
     "a slow provider is a broken one" => |rules| rules.settles_doubt = |_| false,
     "each order probes a provider that is away" => |rules| rules.may_join_probe = || true,
+    "each node probes a provider that is away" => |rules| rules.may_probe_beside = || true,
     "the pauses of an outage grow and grow" => |rules| rules.open_for = |pause, _| pause,
     "retries need no budget" => |rules| rules.is_retry_free = |_, _| true,
     "each node keeps the pace for itself" => |rules| rules.interval = |interval, _| interval,

@@ -5,7 +5,7 @@ use quittance_lifecycle::Money;
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter};
 use quittance_ports::{
     AccountPause, AlertDocument, AlertNote, BulkAction, BulkDocument, EndpointNote, EndpointsDocument,
-    GateDocument, Mark, OutageNote, OutagesDocument, ProviderMode,
+    GateDocument, GateProbe, Mark, OutageNote, OutagesDocument, ProviderMode,
 };
 use quittance_ports::{AnswerReport, Goal, Hours, Trust};
 use quittance_ports::{
@@ -72,6 +72,8 @@ impl Any {
             resumed_at: self.moment(),
             no_submits_until: self.moment(),
             no_polls_until: self.moment(),
+            probe: self.maybe(|any| GateProbe { node: any.wide(), until: any.moment() }),
+            answered_at: self.moment(),
         }
     }
 

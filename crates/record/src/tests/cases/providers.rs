@@ -6,7 +6,7 @@ use quittance_lifecycle::{
     Attempt, AttemptAccount, Event, HeldOff, Money, Offer, Order, PassedOver, Phase, Progress, SubmitRoute,
     Timeline, TimelineEntry, TimelineEvent, WhyPassedOver,
 };
-use quittance_ports::{AccountPause, GateDocument, IncomingEvent, ProviderMode, SharedDocument};
+use quittance_ports::{AccountPause, GateDocument, GateProbe, IncomingEvent, ProviderMode, SharedDocument};
 
 fn account(price: Option<Money>) -> AttemptAccount {
     AttemptAccount { account: "second RUB".into(), price }
@@ -55,7 +55,9 @@ pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
     let pause =
         AccountPause { code: "ERROR_ZERO_BALANCE".into(), at: at(7), is_no_funds: true, funds: Some(0) };
     let blocked = AccountPause { is_no_funds: false, funds: None, ..pause.clone() };
+    let probe = Some(GateProbe { node: u64::MAX, until: at(12) });
     [
+        ("document-gate-tripped", GateDocument { probe, answered_at: at(8), ..gate(ProviderMode::Active) }),
         ("document-gate", GateDocument { pause: Some(pause), ..gate(ProviderMode::Active) }),
         ("document-gate-blocked", GateDocument { pause: Some(blocked), ..gate(ProviderMode::Paused) }),
         (

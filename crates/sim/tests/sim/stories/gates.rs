@@ -320,6 +320,31 @@ fn one_probe_at_a_time(seed: u64, sow: Sow) -> Verdict {
     Ok(())
 }
 
+/// Three nodes work on one account, and the provider is away for a minute. One node at a time tries it, and when it is
+/// back, all of them use it.
+fn one_node_at_a_time_probes(seed: u64, sow: Sow) -> Verdict {
+    for how in [Away::Refuses, Away::Hangs] {
+        let rules = SlotRules { away: Some((0, 60_000, how)), ..SlotRules::default() };
+        let (world, provider) = with_slots(seed, rules);
+        let node = || node_with(&world, &provider, sow, |settings| settings.in_hand_max = 10_000);
+        let nodes = [node(), node(), node()];
+        let callers: Vec<_> =
+            (0..300).map(|n| nodes[n % 3].begins(turnstile(&format!("site-{n}")))).collect();
+        world.after(60);
+        let probes = provider.submits(Reply::Away).iter().filter(|at| **at > 24_000).count();
+        check!(probes <= 16, "{how:?}: {probes} submits in 36 s of an outage");
+        world.after(8);
+        for node in &nodes {
+            let state = &node.engine.provider_states()[0].1;
+            check!(!matches!(state, ProviderState::Tripped { .. }), "{how:?}: {state:?} after the outage");
+        }
+        // Submits that hung are in doubt for up to 180 s.
+        world.after(200);
+        check!(answered(&callers) == 300, "{how:?}: {} of 300 answered", answered(&callers));
+    }
+    Ok(())
+}
+
 /// Every second connection is refused for a minute. Retries stay a share of what is new.
 fn retries_have_a_budget(seed: u64, sow: Sow) -> Verdict {
     let rules = SlotRules { flaky_until: 60_000, ..SlotRules::default() };
@@ -422,6 +447,11 @@ fn during_an_outage_one_submit_at_a_time_tries_the_provider() {
 }
 
 #[test]
+fn during_an_outage_one_node_at_a_time_tries_the_provider() {
+    holds(20, one_node_at_a_time_probes);
+}
+
+#[test]
 fn retries_of_a_flaky_provider_stay_within_their_budget() {
     holds(10, retries_have_a_budget);
 }
@@ -445,6 +475,7 @@ fn every_planted_bug_of_the_gate_is_caught() {
             "a task without an answer keeps its seat" => seats_do_not_leak,
             "a slow provider is a broken one" => a_slow_provider_that_calls_back_is_not_broken,
             "each order probes a provider that is away" => one_probe_at_a_time,
+            "each node probes a provider that is away" => one_node_at_a_time_probes,
             "the pauses of an outage grow and grow" => {
                 |seed, sow| an_outage_of_a_minute(seed, Away::Refuses, sow)
             }

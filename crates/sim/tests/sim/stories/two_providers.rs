@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use quittance_engine::{ProviderRules, ProviderState, Rules};
 use quittance_lifecycle::{
     Evidence, Fault, FaultClass, Money, Order, Payload, Phase, Policy, PollOutcome, ProviderAnswer,
-    ReportOutcome, SubmitOutcome, TimelineEvent,
+    ReportOutcome, SubmitOutcome,
 };
 use quittance_ports::{
     Account, Callback, CallbackMessage, Guard, MemorySpill, Params, Penalty, Provider, ProviderMode,
@@ -391,7 +391,10 @@ fn orders_move_on(sow: fn(&mut Rules)) -> Result<(), String> {
     let answered = callers.iter().filter(|caller| caller.token().is_some()).count();
     is(answered == callers.len(), &format!("{answered} of {} are answered", callers.len()))?;
     for order in scene.world.orders() {
-        is(has_waited_out_doubts(&order), "a doubt is waited out before another provider gets the order")?;
+        is(
+            asked_again_in_doubt(&order).is_none(),
+            "a doubt is waited out before another provider gets the order",
+        )?;
     }
     let usage = scene.world.usage_by_account();
     for (account, service) in [("a USD", &scene.a), ("b USD", &scene.b)] {
