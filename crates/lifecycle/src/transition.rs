@@ -274,7 +274,7 @@ impl NextOrder {
             match &mut earlier.progress {
                 // Its answer is still fetched, for this order or for the stock.
                 Progress::Trailing { counted, .. } => {
-                    doubles += u32::from(!core::mem::replace(counted, true))
+                    doubles += u32::from(!core::mem::replace(counted, true));
                 }
                 Progress::GivenUp { counted: true }
                 | Progress::Faulted
