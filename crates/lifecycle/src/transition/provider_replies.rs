@@ -122,13 +122,7 @@ impl NextOrder {
             PollOutcome::Faulted(fault) => match fault.class {
                 // The task is paid for, and the provider still has it: only the poll failed.
                 FaultClass::Busy | FaultClass::Unreachable => self.missed(number, policy),
-                FaultClass::NoFunds | FaultClass::AccountBlocked => {
-                    self.tell(TimelineEvent::Held);
-                    let deadline = self.next.deadline;
-                    let poll_at = deadline.max(self.now + policy.backoff.cap);
-                    self.ask_again(number, poll_at, 0);
-                    self.done()
-                }
+                FaultClass::NoFunds | FaultClass::AccountBlocked => self.shut_out(number, policy),
                 FaultClass::Unsolvable | FaultClass::Caller | FaultClass::NotSold => {
                     self.faulted(number, fault, policy)
                 }
@@ -154,9 +148,7 @@ impl NextOrder {
     pub(super) fn missed(mut self, number: u32, policy: &Policy) -> Decision {
         let misses = if let Phase::Solving { misses, .. } = self.next.phase { misses } else { 0 };
         if self.is_lost_there(number, misses.saturating_add(1), policy) {
-            self.leave(policy);
-            self.tell(TimelineEvent::GaveUp { attempt: number });
-            self.use_up(number);
+            self.leave_task(number, policy);
             return self.done();
         }
         let grain = self.next.key.grain() ^ u64::from(number);
@@ -166,15 +158,49 @@ impl NextOrder {
         self.done()
     }
 
+    /// The account is blocked, so the provider does not say what has become of the task. If another provider can take
+    /// the order, the task is asked for once more when its answer should long have come, and then left. A callback may
+    /// bring the answer before.
+    fn shut_out(mut self, number: u32, policy: &Policy) -> Decision {
+        self.tell(TimelineEvent::Held);
+        let overdue_at = self.overdue_at(number, policy);
+        if !self.may_leave(number, policy) {
+            let poll_at = self.next.deadline.max(self.now + policy.backoff.cap);
+            self.ask_again(number, poll_at, 0);
+        } else if self.now < overdue_at {
+            self.ask_again(number, overdue_at, 0);
+        } else {
+            self.leave_task(number, policy);
+        }
+        self.done()
+    }
+
+    /// Goes to another provider. The task stays on record, and is still polled.
+    fn leave_task(&mut self, number: u32, policy: &Policy) {
+        self.leave(policy);
+        self.tell(TimelineEvent::GaveUp { attempt: number });
+        self.use_up(number);
+    }
+
     /// Whether the provider that has this task is gone, so that another one should get the order: several polls in a
-    /// row had no reply, and the answer should have come long ago. The task is paid for, so this may pay twice, as
-    /// after a doubt that was waited out.
+    /// row had no reply, and the answer should have come long ago.
     fn is_lost_there(&self, number: u32, misses: u8, policy: &Policy) -> bool {
+        let is_overdue = misses >= MISSES_MAX && self.now >= self.overdue_at(number, policy);
+        is_overdue && self.may_leave(number, policy)
+    }
+
+    /// When the answer to this attempt should long have come.
+    fn overdue_at(&self, number: u32, policy: &Policy) -> Timestamp {
         let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
+        sent + policy.doubt_wait()
+    }
+
+    /// Whether another provider could get the order that waits for this task. The task is paid for, so this may pay
+    /// twice, as after a doubt that was waited out.
+    fn may_leave(&self, number: u32, policy: &Policy) -> bool {
         let is_awaited = self.next.current() == Some(number) && self.next.is_awaited();
-        let is_overdue = misses >= MISSES_MAX && self.now >= sent + policy.doubt_wait();
         let may_pay_again = self.next.terms.slot.is_none() && !self.next.steps_lost;
-        self.can_fail_over(policy) && is_awaited && is_overdue && may_pay_again
+        self.can_fail_over(policy) && is_awaited && may_pay_again
     }
 
     pub(super) fn ask_again(&mut self, number: u32, at: Timestamp, missed: u8) {

@@ -44,6 +44,8 @@ struct ServiceNotes {
     balance: u64,
     /// When each submit came, and whether it was taken.
     submits: Vec<(u64, bool)>,
+    /// How many polls met a blocked key.
+    refused_polls: usize,
     /// When each task is solved; `None` if it cannot be solved.
     tasks: BTreeMap<String, Option<u64>>,
 }
@@ -123,9 +125,13 @@ impl Provider for Service {
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
-        let (now, notes) = (since_start(self.executor.now()), self.notes());
-        let state = |task: &String| match notes.tasks.get(task) {
+        let (now, mut notes) = (since_start(self.executor.now()), self.notes());
+        let mut state = |task: &String| match notes.tasks.get(task) {
             _ if notes.mood == Some(Mood::Gone) => PollOutcome::NoReply,
+            _ if notes.mood == Some(Mood::Blocked) => {
+                notes.refused_polls += 1;
+                PollOutcome::Faulted(Fault::new(FaultClass::AccountBlocked, "ERROR_KEY_DOES_NOT_EXIST"))
+            }
             Some(None) => PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_UNSOLVABLE")),
             Some(Some(at)) if now >= *at => PollOutcome::Answered(ProviderAnswer {
                 payload: Payload::text(task.clone()),
@@ -308,6 +314,28 @@ fn an_account_without_money_is_used_again_when_there_is_money() {
     let later = nodes[1].asks(turnstile("later"));
     scene.world.after(20);
     assert!(later.token().is_some() && scene.a.taken_since(before) == 1);
+}
+
+/// Promise: a key that is blocked while tasks are at the provider costs their orders time, and nothing else. They go to
+/// the other provider when the answers should long have come, and the blocked key is hardly asked.
+#[test]
+fn tasks_at_a_provider_that_blocks_the_key_are_bought_at_the_other_one_in_time() {
+    for callbacks in [false, true] {
+        let scene = Scene::with(Policy { callbacks, ..Policy::DEFAULT }, 1);
+        let node = scene.node();
+        let callers: Vec<_> = (0..20).map(|n| node.begins(turnstile(&format!("site-{n}")))).collect();
+        scene.world.after(3);
+        assert!(scene.a.accepted() >= 8, "{}", scene.a.accepted());
+        scene.a.is(Mood::Blocked);
+        scene.world.after(240);
+        let answered = callers.iter().filter(|caller| caller.token().is_some()).count();
+        assert_eq!(answered, 20, "callbacks: {callbacks}");
+        let refused = scene.a.notes().refused_polls;
+        assert!(refused <= 60, "{refused} polls with a blocked key for 20 orders");
+        for order in scene.world.orders() {
+            check_doubts(&order);
+        }
+    }
 }
 
 /// With one provider, orders wait for the money instead of going elsewhere.
