@@ -174,6 +174,9 @@ fn why(order: &Order, number: u32) -> String {
         TimelineEvent::Retried { class: Signal::InDoubt, .. } | TimelineEvent::GaveUp { .. } => {
             Some("after a doubt that was not settled in time".to_owned())
         }
+        TimelineEvent::Hedged { attempt } => {
+            Some(format!("beside attempt {attempt}, which took long: the order is urgent"))
+        }
         TimelineEvent::Retried { class, number, .. } => Some(format!("retry {number} for {}", class.name())),
         TimelineEvent::TooOld { .. } => Some("the answer of an earlier attempt was too old".to_owned()),
         _ => None,

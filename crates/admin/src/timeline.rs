@@ -304,6 +304,7 @@ const fn named(event: &TimelineEvent) -> (&'static str, Option<u32>) {
         TimelineEvent::Accepted { attempt, .. } => ("accepted", Some(*attempt)),
         TimelineEvent::InDoubt { attempt, .. } => ("in_doubt", Some(*attempt)),
         TimelineEvent::GaveUp { attempt } => ("gave_up", Some(*attempt)),
+        TimelineEvent::Hedged { attempt } => ("hedged", Some(*attempt)),
         TimelineEvent::Faulted { attempt, .. } => ("faulted", Some(*attempt)),
         TimelineEvent::LeftInDoubt { attempt, .. } => ("left_in_doubt", Some(*attempt)),
         TimelineEvent::Retried { .. } => ("retried", None),

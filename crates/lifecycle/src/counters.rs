@@ -65,6 +65,8 @@ counters! {
     recovered_by_poll,
     /// Attempts made while an earlier one of the same order may have been paid for.
     possible_doubles,
+    /// Attempts made at another provider because the first one was slow with an urgent order.
+    hedged,
     /// Orders that got an answer.
     solved,
     /// Answers that came too late for their order, from any attempt.

@@ -525,6 +525,15 @@ impl Order {
         self.terms.single_use && (self.terms.reuse == Reuse::Exclusive || !self.wanted)
     }
 
+    /// Whether the next attempt is bought beside a task that takes long: the order has left the task of its last
+    /// attempt, and has counted it already.
+    #[must_use]
+    pub fn is_hedging(&self) -> bool {
+        let is_left =
+            |attempt: &Attempt| matches!(attempt.progress, Progress::Trailing { counted: true, .. });
+        matches!(self.phase, Phase::Queued { .. }) && self.attempts.last().is_some_and(is_left)
+    }
+
     #[must_use]
     pub fn attempt(&self, number: u32) -> Option<&Attempt> {
         self.attempts.iter().find(|attempt| attempt.number == number)

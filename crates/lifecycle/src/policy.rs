@@ -87,6 +87,8 @@ pub struct Policy {
     pub unsolvable: Unsolvable,
     /// Whether another provider may take the order: one that this life has not used up.
     pub can_fail_over: bool,
+    /// After this age of its task, an urgent order is also bought at another provider. `None`: it is not hedged.
+    pub hedge_after: Option<Duration>,
     /// How the provider is chosen.
     pub routing: Routing,
     /// Whether the account now has another currency than when the order was placed. Then the provider's prices say
@@ -161,6 +163,7 @@ impl Policy {
         when_in_doubt: WhenInDoubt::Resubmit,
         unsolvable: Unsolvable::NotKnown,
         can_fail_over: false,
+        hedge_after: None,
         routing: Routing::DEFAULT,
         other_currency: false,
         submit_wait: Duration::from_secs(30),

@@ -55,6 +55,10 @@ pub enum TimelineEvent {
     GaveUp {
         attempt: u32,
     },
+    /// The task takes long, and the order is urgent: it is also bought at another provider.
+    Hedged {
+        attempt: u32,
+    },
     Faulted {
         attempt: u32,
         fault: Fault,
@@ -196,6 +200,9 @@ impl fmt::Display for TimelineEntry {
                 )
             }
             TimelineEvent::GaveUp { attempt } => write!(f, "attempt {attempt}: given up"),
+            TimelineEvent::Hedged { attempt } => {
+                write!(f, "attempt {attempt}: takes long, so another provider is asked as well")
+            }
             TimelineEvent::Faulted { attempt, fault } => {
                 write!(f, "attempt {attempt}: {} ({})", fault.code.escape_debug(), fault.class.name())
             }

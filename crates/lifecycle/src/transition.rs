@@ -269,6 +269,7 @@ impl NextOrder {
     fn submit(mut self, stamp: u64, offer: Offer, policy: &Policy) -> Decision {
         let now = self.now;
         let order = &mut self.next;
+        let is_hedge = order.is_hedging();
         let mut doubles = 0;
         for earlier in &mut order.attempts {
             match &mut earlier.progress {
@@ -314,7 +315,8 @@ impl NextOrder {
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
         self.counters.attempts = 1;
-        self.counters.retried = u64::from(is_retry);
+        self.counters.retried = u64::from(is_retry && !is_hedge);
+        self.counters.hedged = is_hedge.into();
         self.counters.possible_doubles = doubles.into();
         self.book_on(attempt);
         if !passed_over.is_empty() {

@@ -19,6 +19,7 @@ names! { enum TimelineEventName {
     Accepted = "accepted",
     InDoubt = "in_doubt",
     GaveUp = "gave_up",
+    Hedged = "hedged",
     Faulted = "faulted",
     Retried = "retried",
     Held = "held",
@@ -99,6 +100,7 @@ impl<'a> EntryRecord<'a> {
                 Self { until: moment(*until), ..about(TimelineEventName::InDoubt, attempt) }
             }
             TimelineEvent::GaveUp { attempt } => about(TimelineEventName::GaveUp, attempt),
+            TimelineEvent::Hedged { attempt } => about(TimelineEventName::Hedged, attempt),
             TimelineEvent::Faulted { attempt, fault } => {
                 Self { fault: Some(FaultRecord::of(fault)), ..about(TimelineEventName::Faulted, attempt) }
             }
@@ -183,6 +185,7 @@ impl<'a> EntryRecord<'a> {
             }
             TimelineEventName::InDoubt => TimelineEvent::InDoubt { attempt: attempt()?, until: until()? },
             TimelineEventName::GaveUp => TimelineEvent::GaveUp { attempt: attempt()? },
+            TimelineEventName::Hedged => TimelineEvent::Hedged { attempt: attempt()? },
             TimelineEventName::Faulted => match (attempt()?, FaultRecord::read_either(self.fault)?) {
                 (attempt, SignalRecord::Fault(fault)) => TimelineEvent::Faulted { attempt, fault },
                 (attempt, SignalRecord::Doubt(evidence)) => TimelineEvent::LeftInDoubt { attempt, evidence },

@@ -458,7 +458,8 @@ fn every_phase_meets_every_event_at_every_interesting_moment() {
         ] {
             let terms = agreed(single_use, reuse, keyed);
             for can_fail_over in [false, true] {
-                let policy = Policy { can_fail_over, ..policy(callbacks, when_in_doubt) };
+                let hedge_after = can_fail_over.then_some(secs(20));
+                let policy = Policy { can_fail_over, hedge_after, ..policy(callbacks, when_in_doubt) };
                 let (phases, made) = explore(&terms, &few_retries(policy));
                 steps += made;
                 met.extend(phases.into_keys());

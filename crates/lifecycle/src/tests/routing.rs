@@ -280,3 +280,66 @@ fn a_new_life_may_go_to_every_provider_again() {
     case.step(Event::Replayed);
     assert!(case.order.used_up.is_empty() && case.order.held_off.is_none());
 }
+
+/// Polls the open task until the order leaves it, at most until the deadline. Returns when it did.
+fn poll_until_it_is_left(case: &mut Case) -> Option<Timestamp> {
+    while case.now < case.order.deadline - secs(30) {
+        case.now = case.order.phase_due().expect("it is polled again").max(case.now);
+        case.step(Event::Polled { attempt: 1, asked: case.now, outcome: PollOutcome::Pending });
+        if matches!(case.order.phase, Phase::Queued { .. }) {
+            return Some(case.now);
+        }
+    }
+    None
+}
+
+#[test]
+fn an_urgent_order_whose_task_takes_long_is_bought_at_another_provider_too_and_the_first_answer_counts() {
+    for (can_fail_over, hedge_after) in [(true, Some(secs(45))), (false, Some(secs(45))), (true, None)] {
+        let mut case = Case::new();
+        (case.policy.can_fail_over, case.policy.hedge_after) = (can_fail_over, hedge_after);
+        case.wake(GateReadiness::Ready, GateReadiness::Ready);
+        case.reply(SubmitOutcome::Accepted { task: "7".into() });
+        let left_at = poll_until_it_is_left(&mut case);
+        let is_hedged = can_fail_over && hedge_after.is_some();
+        assert_eq!(left_at, is_hedged.then_some(START + secs(45)), "in time, although no callback is due");
+        assert_eq!(case.order.is_hedging(), is_hedged);
+        if !is_hedged {
+            continue;
+        }
+        assert_eq!(case.wake(GateReadiness::Ready, GateReadiness::Ready).as_deref(), Some("b USD"));
+        assert_eq!(case.order.possible_doubles, 0, "the second payment is meant");
+        assert!(!case.order.is_hedging());
+        case.reply(SubmitOutcome::Accepted { task: "8".into() });
+        let (mut first, mut second) = (case.order.clone(), case.order.clone());
+        for (order, attempt) in [(&mut first, 1), (&mut second, 2)] {
+            let outcome = PollOutcome::Answered(delivery("token"));
+            let event = Event::Polled { attempt, asked: case.now, outcome };
+            let Decision::Advance(advance) = transition(order, event, case.now, &case.policy) else {
+                panic!("attempt {attempt} has answered")
+            };
+            assert!(matches!(&advance.next.phase, Phase::Solved { answer, .. } if answer.attempt == attempt));
+            let other = advance.next.attempt(3 - attempt).expect("it is on record");
+            assert!(
+                matches!(other.progress, crate::Progress::Trailing { .. }),
+                "the other one is fetched, too"
+            );
+        }
+        case.now = START + secs(120);
+        case.step(Event::Polled { attempt: 2, asked: case.now, outcome: PollOutcome::Pending });
+        assert!(matches!(case.order.phase, Phase::Solving { attempt: 2, .. }), "an order is hedged once");
+    }
+}
+
+#[test]
+fn an_answer_that_comes_before_the_hedge_is_bought_makes_it_needless() {
+    let mut case = Case::new();
+    case.policy.hedge_after = Some(secs(45));
+    case.wake(GateReadiness::Ready, GateReadiness::Ready);
+    case.reply(SubmitOutcome::Accepted { task: "7".into() });
+    poll_until_it_is_left(&mut case).expect("the task takes long");
+    let outcome = PollOutcome::Answered(delivery("token"));
+    case.step(Event::Polled { attempt: 1, asked: case.now, outcome });
+    assert!(matches!(case.order.phase, Phase::Solved { .. }));
+    assert_eq!(case.order.attempts.len(), 1);
+}

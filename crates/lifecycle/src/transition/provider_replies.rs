@@ -55,19 +55,21 @@ impl NextOrder {
     /// The provider has taken the task. If the order has not paid again meanwhile, it waits for this task; otherwise
     /// the attempt trails.
     pub(super) fn accepted(&mut self, number: u32, task: String, policy: &Policy) {
-        let poll_at = self.first_ask_at(number, policy);
+        let first_ask_at = self.first_ask_at(number, policy);
         self.mark_paid(number);
         self.tell(TimelineEvent::Accepted { attempt: number, task: task.clone() });
         let waits_for_it =
             self.next.current() == Some(number) || matches!(self.next.phase, Phase::Queued { .. });
         if waits_for_it {
             self.set_progress(number, Progress::Solving { task });
-            self.next.phase = Phase::Solving { attempt: number, poll_at, misses: 0 };
+            self.next.phase = Phase::Solving { attempt: number, poll_at: first_ask_at, misses: 0 };
+            let poll_at = self.before_the_hedge(number, first_ask_at, policy);
+            self.ask_again(number, poll_at, 0);
         } else {
             let attempt = self.next.attempt(number);
             let counted =
                 attempt.is_some_and(|attempt| attempt.progress == (Progress::GivenUp { counted: true }));
-            self.set_progress(number, Progress::Trailing { task, poll_at, counted });
+            self.set_progress(number, Progress::Trailing { task, poll_at: first_ask_at, counted });
         }
     }
 
@@ -109,12 +111,15 @@ impl NextOrder {
                 // Not `now`: the reply may have been on its way while the task was solved.
                 attempt.unsolved_at = attempt.unsolved_at.max(asked);
                 let age = asked.since(attempt.sent);
+                if self.is_hedge_due(number, policy) {
+                    return self.hedge(number, policy);
+                }
                 let again = asked + policy.ask_again(age, self.next.usable_at(asked));
                 // If the reply was slow, the provider has too much to do already.
                 let again = again.max(self.now + policy.least_interval());
                 // Polled early, for evidence: the answer is still expected by callback.
                 let overdue = if policy.callbacks { self.first_ask_at(number, policy) } else { again };
-                let poll_at = again.max(overdue);
+                let poll_at = self.before_the_hedge(number, again.max(overdue), policy);
                 self.ask_again(number, poll_at, 0);
                 self.done()
             }
@@ -128,6 +133,40 @@ impl NextOrder {
                 }
                 FaultClass::UnlistedCode => self.puzzled(number, fault, policy),
             },
+        }
+    }
+
+    /// Whether an urgent order has waited so long for this task that another provider is asked as well.
+    fn is_hedge_due(&self, number: u32, policy: &Policy) -> bool {
+        let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
+        let is_slow = policy.hedge_after.is_some_and(|after| self.now >= sent + after);
+        let is_first =
+            self.next.attempts.iter().all(|attempt| attempt.number == number || !attempt.is_open());
+        is_slow && is_first && self.may_leave(number, policy)
+    }
+
+    /// Leaves the task where it is, to be polled on, and asks another provider as well. The second payment is meant, so it
+    /// is no possible double.
+    fn hedge(mut self, number: u32, policy: &Policy) -> Decision {
+        self.leave(policy);
+        if let Some(Attempt { progress: Progress::Trailing { counted, .. }, .. }) =
+            self.next.attempt_mut(number)
+        {
+            *counted = true;
+        }
+        self.tell(TimelineEvent::Hedged { attempt: number });
+        self.use_up(number);
+        self.done()
+    }
+
+    /// This moment of the next poll, or the moment at which the order is hedged if the task is open then.
+    fn before_the_hedge(&self, number: u32, poll_at: Timestamp, policy: &Policy) -> Timestamp {
+        let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
+        let hedge_at =
+            policy.hedge_after.filter(|_| self.may_leave(number, policy)).map(|after| sent + after);
+        match hedge_at {
+            Some(at) => poll_at.min(at.max(self.now + policy.least_interval())),
+            None => poll_at,
         }
     }
 

@@ -266,7 +266,8 @@ impl Any {
 
     fn event(&mut self) -> TimelineEvent {
         let (attempt, until) = (self.count(), self.moment());
-        match self.below(35) {
+        match self.below(36) {
+            35 => TimelineEvent::Hedged { attempt },
             33 => TimelineEvent::ReplayedAfterOutage { provider: self.text() },
             34 => TimelineEvent::Hastened { priority: self.one_of(&Priority::ALL) },
             32 => TimelineEvent::Routed {

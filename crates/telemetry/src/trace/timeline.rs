@@ -226,6 +226,7 @@ const fn attempt_of(event: &TimelineEvent) -> Option<u32> {
         | TimelineEvent::Accepted { attempt, .. }
         | TimelineEvent::InDoubt { attempt, .. }
         | TimelineEvent::GaveUp { attempt }
+        | TimelineEvent::Hedged { attempt }
         | TimelineEvent::Faulted { attempt, .. }
         | TimelineEvent::LeftInDoubt { attempt, .. }
         | TimelineEvent::Solved { attempt, .. }
@@ -252,6 +253,7 @@ fn error_of(entry: &TimelineEntry) -> Option<String> {
         | TimelineEvent::LeftInDoubt { .. }
         | TimelineEvent::InDoubt { .. }
         | TimelineEvent::GaveUp { .. }
+        | TimelineEvent::Hedged { .. }
         | TimelineEvent::TooOld { .. }
         | TimelineEvent::WebhookFailed { .. } => Some(entry.to_string()),
         _ => None,

@@ -34,7 +34,9 @@ pub(super) fn orders() -> Vec<(&'static str, AnyRecord)> {
     let held_off = HeldOff { account: "first USD".into(), until: at(9), is_busy: false };
     let held_off = Order { held_off: Some(held_off), ..order(Phase::Queued { until: at(3), held: false }) };
     let left = Progress::Trailing { task: "7".into(), poll_at: at(44), counted: true };
+    let hedged = TimelineEntry { at: at(3), event: TimelineEvent::Hedged { attempt: 1 } };
     let left = Order {
+        timeline: Timeline { entries: vec![hedged], left_out: 0 },
         attempts: vec![
             attempt(1, left),
             Attempt { account: Some(account(None)), ..attempt(2, Progress::Sent) },
