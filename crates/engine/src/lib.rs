@@ -8,6 +8,7 @@
 mod apply;
 mod at_the_gate;
 mod breaker;
+mod budgets;
 mod bulk;
 pub mod callback;
 mod chores;
@@ -53,6 +54,7 @@ mod webhook_endpoints;
 mod work;
 
 pub use apply::ApplyOutcome;
+pub use budgets::{AtLimit, BudgetPeriod, BudgetRule, BudgetScope, BudgetView};
 pub use bulk::{AdoptOutcome, BULKS_MAX, BulkError, DropOutcome, PER_SECOND_MAX};
 pub use callback::{CallbackAddress, CallbackOutcome, NotSafe};
 pub use fair::Shares;

@@ -1,5 +1,6 @@
 //! The settings of one node, with defaults, and `Rules`, where the simulation plants wrong rules.
 
+use crate::budgets::BudgetRule;
 use crate::callback::CallbackAddress;
 use crate::fair::turn_cost;
 use crate::gate_rules::GateRules;
@@ -164,6 +165,8 @@ pub struct Settings {
     pub providers: Vec<ProviderRules>,
     /// How a provider is chosen for an order.
     pub routing: RoutingRules,
+    /// The limits of what may be spent.
+    pub budgets: Vec<BudgetRule>,
     /// Limits of retries for some kinds and tenants.
     pub retries: RetryRules,
     /// Whether, and how fast, dead letters of an outage are replayed when it is over.
@@ -236,6 +239,7 @@ impl Settings {
             lifetimes: Vec::new(),
             providers: vec![ProviderRules::default()],
             routing: RoutingRules::default(),
+            budgets: Vec::new(),
             retries: RetryRules::default(),
             outage_replays: OutageReplays::DEFAULT,
             webhook_off_after: Duration::from_secs(5 * 24 * 3600),
