@@ -1,8 +1,21 @@
 //! Budgets: how much money all nodes together may spend in an hour, a day or a month, for some orders or for all.
 
-use crate::Engine;
-use quittance_lifecycle::{Money, Timestamp};
-use quittance_ports::StoreError;
+mod budget_math;
+mod drawing;
+mod leasing;
+mod local_budget;
+mod periods;
+
+pub use budget_math::BudgetMath;
+pub use quittance_lifecycle::AtLimit;
+
+use crate::{Engine, lock};
+use local_budget::{LocalBudget, money};
+use quittance_lifecycle::time::millis;
+use quittance_lifecycle::{Money, Timestamp, WhyShort};
+use quittance_ports::{BudgetShare, SharedDocument, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The time after which a budget begins again. All of them are in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -10,18 +23,6 @@ pub enum BudgetPeriod {
     Hour,
     Day,
     Month,
-}
-
-/// What happens to an order that its budget does not allow any more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AtLimit {
-    /// New orders are refused, and orders that were accepted become dead letters.
-    #[default]
-    Refuse,
-    /// Orders wait for the next period, up to their deadline.
-    Wait,
-    /// Orders go to a provider whose price the rest of the budget allows. If there is none, they are refused.
-    CheaperProvider,
 }
 
 /// Which spending a budget counts. An absent field means all.
@@ -68,9 +69,60 @@ pub struct BudgetView {
     pub runs_out: Option<Timestamp>,
 }
 
+/// What this node has of all budgets.
+#[derive(Default)]
+pub(crate) struct Budgets {
+    /// By the name of the document, so that a budget may be set again at any time.
+    locals: BTreeMap<String, LocalBudget>,
+    /// The nodes that have sent a heartbeat lately; empty if that is not known.
+    alive: BTreeSet<u64>,
+    /// The last cost of an answer, by account and kind, where it was higher than expected.
+    dearest: BTreeMap<(String, String), Money>,
+}
+
 impl Engine {
     /// The state of all budgets, in the order of the configuration.
     pub async fn budget_views(&self) -> Result<Vec<BudgetView>, StoreError> {
-        std::future::ready(Ok(Vec::new())).await
+        if self.settings.budgets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let documents = self.world.membership.documents().await?;
+        let now = self.now();
+        let mut budgets = lock(&self.budgets);
+        let view = |rule: &BudgetRule| {
+            let (local, budget) = self.local(&mut budgets, rule, now);
+            let name = rule.document_name();
+            let stored = documents.iter().find_map(|stored| match &stored.document {
+                SharedDocument::Budget(document) if document.budget == name => Some(document),
+                _ => None,
+            });
+            view_of(rule, &local.with_own(stored, budget.node), local.why_short, now)
+        };
+        Ok(self.settings.budgets.iter().map(view).collect())
+    }
+}
+
+fn view_of(rule: &BudgetRule, sum: &BudgetShare, why_short: Option<WhyShort>, now: Timestamp) -> BudgetView {
+    let (begins, ends) = (rule.period.begins(now), rule.period.ends(now));
+    let (spent, limit) = (money(sum.charged), rule.limit);
+    let stopped = if spent >= limit {
+        Some(format!("the limit of {limit} {} is reached", rule.currency))
+    } else {
+        why_short.map(|why| why.to_string())
+    };
+    let passed = u128::from(millis(now.since(begins)));
+    // spent : passed = limit : until the limit is reached
+    let needed = (passed * u128::from(limit.0)).checked_div(u128::from(spent.0));
+    let needed = needed.and_then(|needed| u64::try_from(needed).ok()).map(Duration::from_millis);
+    let runs_out = needed.map(|needed| (begins + needed).max(now)).filter(|at| *at < ends);
+    BudgetView {
+        rule: rule.clone(),
+        begins,
+        ends,
+        spent,
+        reserved: money(sum.leased.saturating_sub(sum.charged)),
+        unpriced: u64::try_from(sum.unpriced).unwrap_or(0),
+        stopped,
+        runs_out,
     }
 }

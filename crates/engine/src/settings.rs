@@ -1,6 +1,6 @@
 //! The settings of one node, with defaults, and `Rules`, where the simulation plants wrong rules.
 
-use crate::budgets::BudgetRule;
+use crate::budgets::{BudgetMath, BudgetRule};
 use crate::callback::CallbackAddress;
 use crate::fair::turn_cost;
 use crate::gate_rules::GateRules;
@@ -53,6 +53,7 @@ pub struct Rules {
     pub(crate) inspect: fn(&Inspection<'_>) -> Result<(), NotAllowed>,
     pub(crate) choose: fn(&Order, &[Candidate], Routing, Timestamp) -> Choice,
     pub(crate) gate: GateRules,
+    pub(crate) budget: BudgetMath,
     /// What a turn costs a tenant of this weight.
     pub(crate) turn_cost: fn(u32) -> u64,
     pub(crate) lane: LaneRule,
@@ -66,6 +67,7 @@ impl Rules {
         inspect,
         choose,
         gate: GateRules::REAL,
+        budget: BudgetMath::REAL,
         turn_cost,
         lane: rank,
     };
@@ -94,6 +96,11 @@ impl Rules {
     #[doc(hidden)]
     pub fn plant_gate(&mut self, plant: impl FnOnce(&mut GateRules)) {
         plant(&mut self.gate);
+    }
+
+    #[doc(hidden)]
+    pub fn plant_budget(&mut self, plant: impl FnOnce(&mut BudgetMath)) {
+        plant(&mut self.budget);
     }
 
     #[doc(hidden)]

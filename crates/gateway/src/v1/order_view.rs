@@ -188,6 +188,7 @@ fn dead(cause: &DeadCause) -> (Status, Option<ErrorView>) {
             ErrorView { provider_code, ..error("deadline", cause.to_string()) }
         }
         DeadCause::TooLate { .. } => error("too_late", cause.to_string()),
+        DeadCause::NoBudget(_) => error("budget_spent", cause.to_string()),
         DeadCause::Doubt => error("in_doubt", cause.to_string()),
         DeadCause::StoreForgot => error("store_forgot", cause.to_string()),
     };
