@@ -10,7 +10,7 @@ pub use budget_math::BudgetMath;
 pub use quittance_lifecycle::AtLimit;
 
 use crate::{Engine, lock};
-use local_budget::{LocalBudget, money};
+use local_budget::{LocalBudget, micros, money};
 use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Money, Timestamp, WhyShort};
 use quittance_ports::{BudgetShare, SharedDocument, StoreError};
@@ -108,7 +108,9 @@ fn view_of(rule: &BudgetRule, sum: &BudgetShare, why_short: Option<WhyShort>, no
     let stopped = if spent >= limit {
         Some(format!("the limit of {limit} {} is reached", rule.currency))
     } else {
-        why_short.map(|why| why.to_string())
+        // What was held a moment ago may have come back.
+        let is_held = sum.leased >= micros(limit);
+        why_short.filter(|why| *why != WhyShort::Held || is_held).map(|why| why.to_string())
     };
     let passed = u128::from(millis(now.since(begins)));
     // spent : passed = limit : until the limit is reached

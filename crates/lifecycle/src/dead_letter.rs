@@ -282,6 +282,8 @@ impl Order {
         let may_answer = |attempt: &&mut Attempt| {
             attempt.is_open() || matches!(attempt.progress, Progress::GivenUp { .. })
         };
+        // This store has counted no money for it.
+        self.attempts.iter_mut().for_each(|attempt| attempt.drawn = None);
         for attempt in self.attempts.iter_mut().filter(may_answer) {
             (attempt.cost, attempt.unpriced_since) = (None, None);
         }
