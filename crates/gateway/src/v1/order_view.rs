@@ -85,7 +85,7 @@ pub struct ShownAnswer {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorView {
-    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `too_late`, `in_doubt`, `answer_expired` or `claimed_by_another`.
+    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `too_late`, `in_doubt`, `budget_spent`, `answer_expired` or `claimed_by_another`.
     #[schema(pattern = "^[a-z_]+$")]
     pub code: String,
     pub message: String,
