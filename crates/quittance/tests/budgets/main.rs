@@ -29,18 +29,22 @@ const HOUR_MS: u64 = 3_600_000;
 /// Longer than a busy machine needs.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A provider that answers or rejects after a short time, and its ledger: the order, the attempt, and the cost.
+/// A provider that answers, rejects or never replies, and its ledger: the order, the attempt, and the cost.
 #[derive(Clone, Default)]
 struct Counter(Arc<Mutex<Vec<(Key, u32, u64)>>>);
 
 #[async_trait]
 impl Provider for Counter {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
-        let is_solved = submission.key.grain().wrapping_add(submission.attempt.into()) % 4 != 0;
-        let entry = (submission.key, submission.attempt, if is_solved { PRICE } else { 0 });
+        let dice = submission.key.grain().wrapping_add(submission.attempt.into()) % 8;
+        let is_taken = dice < 6;
+        let entry = (submission.key, submission.attempt, if is_taken { PRICE } else { 0 });
         self.0.lock().unwrap().push(entry);
-        tokio::time::sleep(Duration::from_millis(submission.key.grain() % 200)).await;
-        if !is_solved {
+        if dice == 0 {
+            // It is taken, and the reply never comes.
+            return std::future::pending().await;
+        }
+        if !is_taken {
             return SubmitOutcome::Rejected(Fault::new(FaultClass::Unsolvable, "ERROR_BAD_DAY"));
         }
         let (payload, cost) = (Payload::text("answer"), Some(Money(PRICE)));
@@ -109,7 +113,7 @@ impl RunningNode {
         Self { engine, work: tokio::spawn(async move { worker.work().await }) }
     }
 
-    /// Places orders one after the other, as a caller of this node.
+    /// Places orders one after the other, as a caller of this node. The order of a caller whose node is killed stays.
     fn is_asked_for(&self, names: std::ops::Range<u64>) -> JoinHandle<()> {
         let engine = Arc::clone(&self.engine);
         tokio::spawn(async move {
@@ -119,36 +123,56 @@ impl RunningNode {
                     .with("pageurl", "https://example.com/login");
                 // The store may not answer in time: then the order is not placed.
                 let _placed_or_not = engine.place("turnstile", draft).await;
-                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         })
     }
 }
 
+/// Looks until a condition holds; the timeout of the test ends it otherwise.
+async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
+    while !holds().await {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Whether nothing is left to spend. What killed nodes had leased may be lost to this hour, and no more than that.
+async fn is_used_up(engine: &Engine, provider: &Counter) -> bool {
+    let paid: u64 = provider.0.lock().unwrap().iter().map(|(.., cost)| cost).sum();
+    let view = &engine.budget_views().await.unwrap()[0];
+    paid >= ANSWERS * PRICE / 2 && view.spent.0 + view.reserved.0 > (ANSWERS - 1) * PRICE
+}
+
 /// Runs three nodes on a store, kills some of them, and checks what was paid. `opens` opens the store for one more
 /// node.
 async fn nothing_is_overspent(opens: impl Fn() -> BoxFuture<'static, World>, provider: Counter) {
+    let submits = || provider.0.lock().unwrap().len();
     let mut nodes = Vec::new();
     for _ in 0..3 {
         nodes.push(RunningNode::start(opens().await));
     }
     let mut callers = Vec::new();
-    for round in 0..4 {
-        for (at, node) in nodes.iter().enumerate() {
-            let first = (round * 3 + at as u64) * 15;
+    for round in 0..4_u64 {
+        let before = submits();
+        for (at, node) in (0..).zip(&nodes) {
+            let first = (round * 3 + at) * 15;
             callers.push(node.is_asked_for(first..first + 15));
         }
-        tokio::time::sleep(Duration::from_millis(400)).await;
-        let killed = nodes.remove(0);
-        killed.work.abort();
+        // In the middle of its work, or when there is nothing left to spend.
+        eventually(async || submits() >= before + 3 || is_used_up(&nodes[1].engine, &provider).await).await;
+        nodes.remove(0).work.abort();
         nodes.push(RunningNode::start(opens().await));
     }
     for caller in callers {
         caller.await.unwrap();
     }
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    let last = opens().await;
-    let record = last.store.list(Which::ALL, None, 10_000).await.unwrap();
+    eventually(async || is_used_up(&nodes[0].engine, &provider).await).await;
+    let view = &nodes[0].engine.budget_views().await.unwrap()[0];
+    assert!(view.spent.0 + view.reserved.0 <= ANSWERS * PRICE, "{view:?}");
+    nodes.iter().for_each(|node| node.work.abort());
+    for node in nodes {
+        assert!(node.work.await.is_err_and(|error| error.is_cancelled()), "it works until it is killed");
+    }
+    let record = opens().await.store.list(Which::ALL, None, 10_000).await.unwrap();
     let orders: BTreeMap<Key, _> =
         record.into_iter().flatten().map(|row| (row.order.key, row.order)).collect();
     let mut hours: BTreeMap<u64, u64> = BTreeMap::new();
@@ -157,14 +181,6 @@ async fn nothing_is_overspent(opens: impl Fn() -> BoxFuture<'static, World>, pro
         *hours.entry(sent / HOUR_MS).or_default() += cost;
     }
     assert!(hours.values().all(|paid| *paid <= ANSWERS * PRICE), "{hours:?}");
-    // What the killed nodes had leased may be lost to this hour, and no more than that.
-    assert!(hours.values().any(|paid| *paid >= ANSWERS * PRICE / 2), "{hours:?}");
-    let views = nodes[0].engine.budget_views().await.unwrap();
-    assert!(views[0].spent.0 + views[0].reserved.0 <= ANSWERS * PRICE, "{views:?}");
-    for node in nodes {
-        node.engine.stop();
-        node.work.await.unwrap();
-    }
 }
 
 fn run(test: impl Future<Output = ()>) {
