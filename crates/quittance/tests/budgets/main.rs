@@ -200,7 +200,7 @@ async fn world_on(place: &Place, provider: Counter) -> World {
     }
 }
 
-fn check_on(place: Place) {
+fn check_on(place: &Place) {
     run(async {
         let provider = Counter::default();
         let opens = || {
@@ -214,13 +214,13 @@ fn check_on(place: Place) {
 #[test]
 fn three_nodes_on_redis_spend_no_more_than_the_budget_while_some_are_killed() {
     let url = format!("{}?prefix=budgets", shared_redis().url());
-    check_on(Place::Redis(RedisSettings::parse(&url).unwrap().into()));
+    check_on(&Place::Redis(RedisSettings::parse(&url).unwrap().into()));
 }
 
 #[test]
 fn three_nodes_on_postgres_spend_no_more_than_the_budget_while_some_are_killed() {
     let url = format!("{}?schema=budgets", shared_postgres().url());
-    check_on(Place::Postgres(PostgresSettings::parse(&url).unwrap().into()));
+    check_on(&Place::Postgres(PostgresSettings::parse(&url).unwrap().into()));
 }
 
 /// The nodes of an embedded store run in one process.

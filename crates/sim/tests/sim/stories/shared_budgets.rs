@@ -305,6 +305,8 @@ fn a_pool_draws_from_budgets_too() {
     crate::stories::pools::set(&node, spec);
     market.world.after(300);
     assert_eq!(market.a.charged(), 4 * PRICE);
+    let why = crate::stories::pools::document(&node).level.expect("it has been sized").why;
+    assert!(why.contains("a budget allows no purchase now"), "{why}");
     let other = node.asks(turnstile("of a caller").within(600));
     market.world.after(30);
     assert!(other.token().is_some(), "the budget counts the pool only");
