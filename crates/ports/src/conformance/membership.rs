@@ -246,7 +246,7 @@ async fn written(
 pub async fn a_document_is_read_back_the_same_until_it_is_taken_away(membership: Arc<dyn Membership>) {
     let membership = &*membership;
     assert_eq!(membership.documents().await.expect(AVAILABLE), []);
-    let documents = [bare_pool("bare"), pool("w\u{e4}rm \"login\""), trusted(), budget()];
+    let documents = [budget(), bare_pool("bare"), pool("w\u{e4}rm \"login\""), trusted()];
     let mut expected = Vec::new();
     for document in documents {
         let name = document.name();
