@@ -27,7 +27,7 @@ export function ofAlert(alert) {
 /** The words for the causes of dead letters. */
 export const CAUSES = {
   retries_spent: 'Retries spent', deadline: 'Deadline passed', in_doubt: 'In doubt', delivery: 'Not delivered', unreadable: 'Unreadable',
-  store_forgot: 'Store forgot',
+  store_forgot: 'Store forgot', budget_spent: 'Budget spent',
 };
 /** What a replay does, in short. The order's own page has the sentence. */
 export const REPLAYS = {

@@ -38,7 +38,7 @@ problems!(BeginProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TooSlow, 
 pub struct NewBulk {
     #[schema(pattern = "^(replay|drop)$")]
     pub action: String,
-    #[schema(pattern = "^(retries_spent|deadline|in_doubt|delivery|unreadable|store_forgot)$")]
+    #[schema(pattern = "^(retries_spent|deadline|in_doubt|budget_spent|delivery|unreadable|store_forgot)$")]
     pub cause: Option<String>,
     pub kind: Option<String>,
     /// Host of the page.

@@ -43,7 +43,7 @@ pub struct Found {
 pub struct ReadDeadLetter {
     #[serde(flatten)]
     pub found: Found,
-    /// `retries_spent`, `deadline`, `in_doubt`, `delivery` or `store_forgot`.
+    /// `retries_spent`, `deadline`, `in_doubt`, `budget_spent`, `delivery` or `store_forgot`.
     #[schema(pattern = "^[a-z_]+$")]
     pub cause: String,
     /// The cause as a sentence.
@@ -144,8 +144,8 @@ impl From<Unreadable> for UnreadDeadLetter {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct DeadLetterQuery {
-    /// `retries_spent`, `deadline`, `in_doubt`, `delivery`, `unreadable` or `store_forgot`.
-    #[param(pattern = "^(retries_spent|deadline|in_doubt|delivery|unreadable|store_forgot)$")]
+    /// `retries_spent`, `deadline`, `in_doubt`, `budget_spent`, `delivery`, `unreadable` or `store_forgot`.
+    #[param(pattern = "^(retries_spent|deadline|in_doubt|budget_spent|delivery|unreadable|store_forgot)$")]
     pub cause: Option<String>,
     pub kind: Option<String>,
     /// Host of the page.

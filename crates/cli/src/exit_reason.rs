@@ -18,6 +18,7 @@ pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
         SolveError::Place(PlaceError::Refused(Refusal::Expired)) => ("key_expired", Exit::Bad),
         SolveError::Place(PlaceError::Refused(Refusal::TooShort { .. })) => ("too_late", Exit::Bad),
         SolveError::Place(PlaceError::Refused(Refusal::QueueTooLong { .. })) => ("queue_too_long", Exit::Bad),
+        SolveError::Place(PlaceError::Refused(Refusal::NoBudget { .. })) => ("budget_spent", Exit::Bad),
         SolveError::Place(PlaceError::Refused(Refusal::NeedsAPerson)) => ("needs_a_person", Exit::Bad),
         SolveError::Place(PlaceError::Store(StoreError::Corrupt { .. })) => ("needs_a_person", Exit::Store),
         SolveError::Place(PlaceError::Store(_)) => ("store", Exit::Store),

@@ -78,6 +78,7 @@ impl Engine {
                     let next = Arc::new(next);
                     match self.world.store.commit(current.version, &next, &counters, at).await {
                         Ok(Commit::Done(version)) => {
+                            self.settle_budgets(&current.order, &next);
                             return Ok(self.advanced(Versioned { version, order: next }, effect));
                         }
                         Ok(Commit::Conflict(None)) if self.is_held(key) => record = self.load(key).await?,

@@ -131,18 +131,26 @@ impl Engine {
         let providers: Vec<&Arc<ProviderAccount>> =
             self.providers_for(&terms.kind, &terms.tenant).filter(|it| is_affordable(terms, it)).collect();
         if let ([only], true) = (&providers[..], order.used_up.is_empty()) {
-            let offer = || Offer { account: Some(only.listed(terms)), passed_over: Vec::new() };
+            let drawn = match self.draw(terms, only, now) {
+                Ok(drawn) => drawn,
+                Err(shortage) => return AskOutcome::Decided(SubmitRoute::NoBudget(shortage)),
+            };
             let passage = lock(&only.gate).pass(&ask, now);
-            return match passage {
-                Passage::Pass(id) => AskOutcome::Pass(self.seat(only, id, order), offer()),
-                Passage::Wait if self.providers.len() == 1 => AskOutcome::Wait,
+            let until = match passage {
+                Passage::Pass(id) => {
+                    let offer = Offer { account: Some(only.listed(terms)), passed_over: Vec::new(), drawn };
+                    return AskOutcome::Pass(self.seat(only, id, order), offer);
+                }
+                Passage::Wait if self.providers.len() == 1 => None,
                 // Orders for other providers do not wait behind it.
                 Passage::Wait => {
                     let turn = lock(&only.gate).turn_of(&terms.tenant, 0, now);
-                    shut_until(turn.clamp(now + LOOK_AGAIN, now + PAUSED_LOOK))
+                    Some(turn.clamp(now + LOOK_AGAIN, now + PAUSED_LOOK))
                 }
-                Passage::ShutUntil(until) => shut_until(until),
+                Passage::ShutUntil(until) => Some(until),
             };
+            self.give_back(drawn);
+            return until.map_or(AskOutcome::Wait, shut_until);
         }
         self.ask_several(order, &ask, &providers, now)
     }
@@ -155,11 +163,18 @@ impl Engine {
         providers: &[&'a Arc<ProviderAccount>],
         now: Timestamp,
     ) -> AskOutcome<'a> {
-        let mut candidates: Vec<Candidate> = providers.iter().map(|it| it.candidate(order, now)).collect();
+        let candidate = |it: &&Arc<ProviderAccount>| Candidate {
+            shortage: self.shortage(&order.terms, it, now),
+            ..it.candidate(order, now)
+        };
+        let mut candidates: Vec<Candidate> = providers.iter().map(candidate).collect();
         let routing = self.settings.routing.of(&order.terms);
         loop {
             let choice = (self.settings.rules.choose)(order, &candidates, routing, now);
             let Some(chosen) = choice.chosen else {
+                if let Some(shortage) = choice.shortage {
+                    return AskOutcome::Decided(SubmitRoute::NoBudget(shortage));
+                }
                 // It waits here if every provider is busy: a seat that is free wakes it. Otherwise it would ask again
                 // and again, because another order may pass.
                 if self.turn_of(&order.terms.tenant, 0, now) > now && !self.providers_are_down() {
@@ -169,16 +184,28 @@ impl Engine {
                 return AskOutcome::Decided(SubmitRoute::ShutUntil(until));
             };
             let provider = providers[chosen];
+            let drawn = match self.draw(&order.terms, provider, now) {
+                Ok(drawn) => drawn,
+                // Another order has drawn since: the next round passes the provider over.
+                Err(shortage) => {
+                    candidates[chosen].shortage = Some(shortage);
+                    continue;
+                }
+            };
             let passage = lock(&provider.gate).pass(ask, now);
             match passage {
                 Passage::Pass(id) => {
                     let account = Some(candidates[chosen].account.clone());
-                    let offer = Offer { account, passed_over: choice.passed_over };
+                    let offer = Offer { account, passed_over: choice.passed_over, drawn };
                     return AskOutcome::Pass(self.seat(provider, id, order), offer);
                 }
                 // Not ready after all: the next round passes it over.
-                Passage::Wait => candidates[chosen].readiness = GateReadiness::Busy(now + LOOK_AGAIN),
+                Passage::Wait => {
+                    self.give_back(drawn);
+                    candidates[chosen].readiness = GateReadiness::Busy(now + LOOK_AGAIN);
+                }
                 Passage::ShutUntil(until) => {
+                    self.give_back(drawn);
                     candidates[chosen].readiness = GateReadiness::Busy(until.max(now));
                 }
             }
@@ -220,6 +247,7 @@ impl Engine {
     /// Counts the nodes that work on the account, so that together they keep the provider's pace.
     pub(crate) fn share_the_pace(&self, members: &Members) {
         let is_there = |seen: Timestamp| members.now.since(seen) < SILENT_AFTER;
+        self.note_alive(members, is_there);
         let others = members
             .nodes
             .iter()

@@ -171,6 +171,7 @@ pub(crate) fn nameless(number: u32, born: Timestamp) -> Attempt {
         former: None,
         callback_address: None,
         account: None,
+        drawn: None,
     }
 }
 

@@ -8,6 +8,7 @@
 mod apply;
 mod at_the_gate;
 mod breaker;
+mod budgets;
 mod bulk;
 pub mod callback;
 mod chores;
@@ -53,6 +54,9 @@ mod webhook_endpoints;
 mod work;
 
 pub use apply::ApplyOutcome;
+#[doc(hidden)]
+pub use budgets::BudgetMath;
+pub use budgets::{AtLimit, BudgetPeriod, BudgetRule, BudgetScope, BudgetView};
 pub use bulk::{AdoptOutcome, BULKS_MAX, BulkError, DropOutcome, PER_SECOND_MAX};
 pub use callback::{CallbackAddress, CallbackOutcome, NotSafe};
 pub use fair::Shares;
@@ -71,6 +75,7 @@ pub use shared_gates::ProviderView;
 pub use targets::Targets;
 pub use wait::Outcome;
 
+use budgets::Budgets;
 use bulk::BulkWatch;
 use in_hand::InHand;
 use node_stats::NodeCounters;
@@ -134,6 +139,7 @@ pub struct Engine {
     /// What the store has forgotten, until an operator has acknowledged it.
     forgetting: Mutex<Option<StoreLoss>>,
     pools: Mutex<Pools>,
+    budgets: Mutex<Budgets>,
     reach: Mutex<Reachability>,
     bulk_watch: Mutex<BulkWatch>,
     endpoints: Mutex<EndpointHealth>,
@@ -209,6 +215,7 @@ impl Engine {
             key_secret: Mutex::new(settings.keys.secret),
             forgetting: Mutex::default(),
             pools: Mutex::default(),
+            budgets: Mutex::default(),
             reach: Mutex::default(),
             bulk_watch: Mutex::default(),
             endpoints: Mutex::default(),

@@ -145,6 +145,11 @@ fn refusal(refusal: &Refusal) -> String {
                  {timeout:?}; place it again later, or with a longer timeout (`deadline_s`)"
             )
         }
+        Refusal::NoBudget { .. } => {
+            "a budget for this order allows no purchase now: place it again in the next period, or ask the operator to raise the \
+             limit"
+                .into()
+        }
         Refusal::NeedsAPerson => {
             "it is not known whether this order has been paid for: it is a dead letter, replay or drop it"
                 .into()
@@ -365,6 +370,7 @@ impl Engine {
         self.check_task(&kind, &terms.tenant, &terms.params)?;
         policy.quickest = self.quickest(&terms.kind, &terms.tenant);
         policy.queue_wait = self.queue_wait(&terms);
+        policy.no_budget_until = self.no_budget_until(&terms);
         Ok((key, terms, policy))
     }
 

@@ -200,6 +200,7 @@ impl ProviderAccount {
             solve_time: lock(&self.paces).of(kind).map(|pace| pace.p50),
             success: lock(&self.success).get(kind).copied(),
             quickest: lock(&self.quickest).of(kind),
+            shortage: None,
         }
     }
 }

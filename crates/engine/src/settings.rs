@@ -1,5 +1,6 @@
 //! The settings of one node, with defaults, and `Rules`, where the simulation plants wrong rules.
 
+use crate::budgets::{BudgetMath, BudgetRule};
 use crate::callback::CallbackAddress;
 use crate::fair::turn_cost;
 use crate::gate_rules::GateRules;
@@ -52,6 +53,7 @@ pub struct Rules {
     pub(crate) inspect: fn(&Inspection<'_>) -> Result<(), NotAllowed>,
     pub(crate) choose: fn(&Order, &[Candidate], Routing, Timestamp) -> Choice,
     pub(crate) gate: GateRules,
+    pub(crate) budget: BudgetMath,
     /// What a turn costs a tenant of this weight.
     pub(crate) turn_cost: fn(u32) -> u64,
     pub(crate) lane: LaneRule,
@@ -65,6 +67,7 @@ impl Rules {
         inspect,
         choose,
         gate: GateRules::REAL,
+        budget: BudgetMath::REAL,
         turn_cost,
         lane: rank,
     };
@@ -93,6 +96,11 @@ impl Rules {
     #[doc(hidden)]
     pub fn plant_gate(&mut self, plant: impl FnOnce(&mut GateRules)) {
         plant(&mut self.gate);
+    }
+
+    #[doc(hidden)]
+    pub fn plant_budget(&mut self, plant: impl FnOnce(&mut BudgetMath)) {
+        plant(&mut self.budget);
     }
 
     #[doc(hidden)]
@@ -164,6 +172,8 @@ pub struct Settings {
     pub providers: Vec<ProviderRules>,
     /// How a provider is chosen for an order.
     pub routing: RoutingRules,
+    /// The limits of what may be spent.
+    pub budgets: Vec<BudgetRule>,
     /// Limits of retries for some kinds and tenants.
     pub retries: RetryRules,
     /// Whether, and how fast, dead letters of an outage are replayed when it is over.
@@ -236,6 +246,7 @@ impl Settings {
             lifetimes: Vec::new(),
             providers: vec![ProviderRules::default()],
             routing: RoutingRules::default(),
+            budgets: Vec::new(),
             retries: RetryRules::default(),
             outage_replays: OutageReplays::DEFAULT,
             webhook_off_after: Duration::from_secs(5 * 24 * 3600),

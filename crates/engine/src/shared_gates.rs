@@ -74,6 +74,7 @@ impl Engine {
 
     async fn try_to_share_gates(&self) -> Result<(), StoreError> {
         let documents = self.world.membership.documents().await?;
+        self.share_budgets(&documents, false).await;
         for provider in &self.providers {
             let stored = stored_gate(&documents, provider);
             let mut document = self.share_gate(provider, stored).await?;

@@ -104,6 +104,7 @@ impl Engine {
             }
             if self.is_stopping() && running.is_empty() {
                 // Not needed after a crash, which loses a second of joins from the usage; but free here.
+                self.give_back_budgets().await;
                 return self.write_counts().await;
             }
             let timer = self.next_look();
@@ -394,6 +395,7 @@ impl Engine {
             Err(error) => return self.note_error(&error),
         };
         let key = record.order.key;
+        let funding = self.fund(&record.order).await;
         let (route, seat) = match self.ask_the_gates(&record.order) {
             AskOutcome::Decided(route) => (route, None),
             AskOutcome::Pass(seat, offer) => (SubmitRoute::To(offer), Some(seat)),
@@ -402,8 +404,12 @@ impl Engine {
                 return;
             }
         };
-        drop(before_gate);
-        let stamp = self.stamp();
+        drop((before_gate, funding));
+        let drawn = match &route {
+            SubmitRoute::To(offer) => offer.drawn.clone(),
+            SubmitRoute::ShutUntil(_) | SubmitRoute::NoBudget(_) => None,
+        };
+        let (stamp, asked) = (self.stamp(), self.now());
         match self.apply(&key, Some(record), &Event::Woken { stamp, route }).await {
             Ok(ApplyOutcome::Advanced { now, effect: Some(effect) } | ApplyOutcome::Act { now, effect }) => {
                 match (effect, seat) {
@@ -411,10 +417,17 @@ impl Engine {
                         self.note_missed(&now.order);
                         self.submit(&now.order, attempt, seat).await;
                     }
-                    (effect, _) => self.perform(now, effect).await,
+                    (effect, _) => {
+                        self.give_back_unless_made(drawn, &now.order, asked);
+                        self.perform(now, effect).await;
+                    }
                 }
             }
-            Ok(ApplyOutcome::Advanced { .. } | ApplyOutcome::Ignored { .. } | ApplyOutcome::Missing) => {}
+            Ok(ApplyOutcome::Advanced { now, .. } | ApplyOutcome::Ignored { now, .. }) => {
+                self.give_back_unless_made(drawn, &now.order, asked);
+            }
+            Ok(ApplyOutcome::Missing) => self.give_back(drawn),
+            // What was drawn may have been written with the attempt: it stays drawn.
             Err(error) => self.note_error(&error),
         }
     }

@@ -70,7 +70,7 @@ fn code_of_place_error(error: &PlaceError) -> Cow<'_, str> {
         PlaceError::Refused(Refusal::OtherParameters) => BAD_PARAMETERS.into(),
         PlaceError::Refused(Refusal::Expired) => EXPIRED.into(),
         PlaceError::Refused(Refusal::TooShort { .. }) => TIMEOUT.into(),
-        PlaceError::Refused(Refusal::QueueTooLong { .. }) => NO_SLOT.into(),
+        PlaceError::Refused(Refusal::QueueTooLong { .. } | Refusal::NoBudget { .. }) => NO_SLOT.into(),
         // To ask again changes nothing until a person has looked.
         PlaceError::Refused(Refusal::NeedsAPerson) | PlaceError::Store(StoreError::Corrupt { .. }) => {
             UNSOLVABLE.into()

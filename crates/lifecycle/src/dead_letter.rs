@@ -21,6 +21,8 @@ pub enum DeadLetterCause {
     RetriesSpent,
     Deadline,
     Doubt,
+    /// A budget allowed no purchase.
+    NoBudget,
     /// The order has ended, and a webhook never accepted its delivery.
     Undelivered,
     /// The record exists and cannot be read.
@@ -30,10 +32,11 @@ pub enum DeadLetterCause {
 }
 
 impl DeadLetterCause {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::RetriesSpent,
         Self::Deadline,
         Self::Doubt,
+        Self::NoBudget,
         Self::Undelivered,
         Self::Unreadable,
         Self::StoreForgot,
@@ -45,6 +48,7 @@ impl DeadLetterCause {
             Self::RetriesSpent => "retries_spent",
             Self::Deadline => "deadline",
             Self::Doubt => "in_doubt",
+            Self::NoBudget => "budget_spent",
             Self::Undelivered => "delivery",
             Self::Unreadable => "unreadable",
             Self::StoreForgot => "store_forgot",
@@ -172,6 +176,7 @@ impl Order {
                 DeadCause::Deadline | DeadCause::NotTaken(_) | DeadCause::TooLate { .. } => {
                     DeadLetterCause::Deadline
                 }
+                DeadCause::NoBudget(_) => DeadLetterCause::NoBudget,
                 DeadCause::Doubt => DeadLetterCause::Doubt,
                 DeadCause::StoreForgot => DeadLetterCause::StoreForgot,
             };
@@ -277,6 +282,8 @@ impl Order {
         let may_answer = |attempt: &&mut Attempt| {
             attempt.is_open() || matches!(attempt.progress, Progress::GivenUp { .. })
         };
+        // This store has counted no money for it.
+        self.attempts.iter_mut().for_each(|attempt| attempt.drawn = None);
         for attempt in self.attempts.iter_mut().filter(may_answer) {
             (attempt.cost, attempt.unpriced_since) = (None, None);
         }

@@ -6,6 +6,7 @@ use crate::fault::{Evidence, Fault};
 use crate::key::Key;
 use crate::order::{Attempt, AttemptAccount};
 use crate::routing::PassedOver;
+use crate::shortage::{BudgetDraw, Shortage};
 use crate::time::Timestamp;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -97,6 +98,8 @@ pub enum SubmitRoute {
     /// The submit may go out now.
     To(Offer),
     ShutUntil(Timestamp),
+    /// A budget does not allow the submit.
+    NoBudget(Shortage),
 }
 
 /// The account that takes a submit.
@@ -106,11 +109,13 @@ pub struct Offer {
     pub account: Option<AttemptAccount>,
     /// The accounts that would have come first.
     pub passed_over: Vec<PassedOver>,
+    /// What was drawn from budgets for the submit; `None` if no budget counts it.
+    pub drawn: Option<BudgetDraw>,
 }
 
 impl Offer {
     /// The account of the order's terms.
-    pub const OF_TERMS: Self = Self { account: None, passed_over: Vec::new() };
+    pub const OF_TERMS: Self = Self { account: None, passed_over: Vec::new(), drawn: None };
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use crate::fault::{Evidence, Fault, Signal};
 use crate::follow_up::{Report, Webhook};
 use crate::key::{Key, Target};
 use crate::priority::Priority;
+use crate::shortage::{BudgetDraw, Shortage};
 use crate::terms::{Reuse, TIMEOUT_MAX, Terms};
 use crate::time::Timestamp;
 use crate::timeline::{Timeline, TimelineEvent};
@@ -100,6 +101,8 @@ pub enum DeadCause {
         left: Duration,
         needs: Duration,
     },
+    /// A budget allows no purchase.
+    NoBudget(Shortage),
     /// It is not known whether the order was paid for, and only an operator may decide to pay again.
     Doubt,
     /// The store has lost the last steps of the order, so it is not known what was paid for.
@@ -124,6 +127,7 @@ impl fmt::Display for DeadCause {
                 write!(f, "retries for attempts in doubt are used up, last: {}", summary.escape_debug())
             }
             Self::Deadline => f.write_str("the deadline was reached"),
+            Self::NoBudget(shortage) => write!(f, "{shortage}"),
             Self::NotTaken(None) => {
                 f.write_str("the deadline was reached before the provider could be given the task")
             }
@@ -200,6 +204,8 @@ pub struct Attempt {
     pub callback_address: Option<u32>,
     /// The account at the provider that got the attempt; `None` if it is the account of the order's terms.
     pub account: Option<AttemptAccount>,
+    /// What the attempt has drawn from budgets; `None` if no budget counts it.
+    pub drawn: Option<BudgetDraw>,
 }
 
 /// The account that an attempt goes to, and what the attempt costs there by the price list.

@@ -5,7 +5,7 @@ use crate::backoff::{Backoff, Jitter};
 use crate::fault::{FaultClass, FaultTable, Remedy, Signal};
 use crate::follow_up::WebhookPauses;
 use crate::routing::Routing;
-use crate::time::millis;
+use crate::time::{Timestamp, millis};
 use core::time::Duration;
 
 /// How long answers of a kind take, as measured percentiles.
@@ -148,6 +148,8 @@ pub struct Policy {
     /// The least time that a new order waits behind the orders before it, at the pace at which orders leave the queue.
     /// `None` if the pace is not known, or if no order waits.
     pub queue_wait: Option<Duration>,
+    /// When the budget ends whose limit allows no purchase for a new order. `None` if budgets allow one.
+    pub no_budget_until: Option<Timestamp>,
 }
 
 /// Adds 10 % and 1 s to a percentile: after this time a callback is late.
@@ -194,6 +196,7 @@ impl Policy {
         },
         quickest: None,
         queue_wait: None,
+        no_budget_until: None,
     };
 
     /// How long after its submission a callback may still settle an attempt in doubt.

@@ -4,6 +4,7 @@
 
 use crate::answer::Money;
 use crate::order::{AttemptAccount, Order};
+use crate::shortage::Shortage;
 use crate::time::Timestamp;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -83,6 +84,8 @@ pub struct Candidate {
     pub success: Option<u32>,
     /// The shortest time in which it answered a task of the order's kind lately.
     pub quickest: Option<Duration>,
+    /// The budget that does not allow an attempt there, if there is one.
+    pub shortage: Option<Shortage>,
 }
 
 /// Why an account did not get a submit that it would have got by the operator's rule.
@@ -174,37 +177,56 @@ pub struct Choice {
     /// Without a chosen candidate: when it is worth looking again.
     pub until: Timestamp,
     pub passed_over: Vec<PassedOver>,
+    /// The budget that is the reason, if no candidate can take the submit for want of money.
+    pub shortage: Option<Shortage>,
 }
 
 /// Chooses the provider for the next submit of this order.
 #[must_use]
 pub fn choose(order: &Order, candidates: &[Candidate], routing: Routing, now: Timestamp) -> Choice {
     let (mut until, mut passed_over) = (Timestamp::MAX, Vec::new());
+    // The shortage that may end first, and whether anything else than money keeps the order.
+    let (mut shortage, mut is_only_money): (Option<&Shortage>, bool) = (None, true);
     for at in ranked(order, candidates, routing.rule) {
         let candidate = &candidates[at];
         let name = &candidate.account.account;
         let held_off = order.held_off.as_ref().filter(|held| held.account == *name && now < held.until);
-        let (again, why) = match (candidate.readiness, held_off) {
+        let (again, why) = match (candidate.readiness, held_off, &candidate.shortage) {
             _ if order.used_up.contains(name) => (Timestamp::MAX, WhyPassedOver::UsedUp),
             _ if candidate.quickest.is_some_and(|quickest| order.deadline.since(now) < quickest) => {
                 (Timestamp::MAX, WhyPassedOver::TooSlow)
             }
-            (GateReadiness::Down(again, why), _) => (again, why),
-            (GateReadiness::Busy(again), Some(held)) => (again.max(held.until), WhyPassedOver::Busy),
-            (GateReadiness::Busy(again), None) => (again, WhyPassedOver::Busy),
-            (GateReadiness::Ready, Some(held)) if held.is_busy => (held.until, WhyPassedOver::Busy),
-            (GateReadiness::Ready, Some(held)) => (held.until, WhyPassedOver::HeldOff),
-            (GateReadiness::Ready, None) => return Choice { chosen: Some(at), until: now, passed_over },
+            (_, _, Some(short)) => (short.until, WhyPassedOver::BudgetSpent),
+            (GateReadiness::Down(again, why), _, None) => (again, why),
+            (GateReadiness::Busy(again), Some(held), None) => (again.max(held.until), WhyPassedOver::Busy),
+            (GateReadiness::Busy(again), None, None) => (again, WhyPassedOver::Busy),
+            (GateReadiness::Ready, Some(held), None) if held.is_busy => (held.until, WhyPassedOver::Busy),
+            (GateReadiness::Ready, Some(held), None) => (held.until, WhyPassedOver::HeldOff),
+            (GateReadiness::Ready, None, None) => {
+                return Choice { chosen: Some(at), until: now, passed_over, shortage: None };
+            }
         };
         until = until.min(again);
         passed_over.push(PassedOver { account: name.clone(), why });
+        match (why, &candidate.shortage) {
+            (WhyPassedOver::BudgetSpent, Some(short)) if short.stops_the_order() => {
+                return Choice { chosen: None, until, passed_over, shortage: Some(short.clone()) };
+            }
+            (WhyPassedOver::BudgetSpent, Some(short)) => {
+                if shortage.is_none_or(|known| known.ends_the_order() && !short.ends_the_order()) {
+                    shortage = Some(short);
+                }
+            }
+            (WhyPassedOver::UsedUp | WhyPassedOver::TooSlow, _) => {}
+            _ => is_only_money = false,
+        }
         let next_at = order.placed + routing.busy_wait;
         if why == WhyPassedOver::Busy && now < next_at {
             // Another provider may cost more: it gets the order only after the wait.
-            return Choice { chosen: None, until: until.min(next_at), passed_over };
+            return Choice { chosen: None, until: until.min(next_at), passed_over, shortage: None };
         }
     }
-    Choice { chosen: None, until, passed_over }
+    Choice { chosen: None, until, passed_over, shortage: shortage.filter(|_| is_only_money).cloned() }
 }
 
 /// The candidates in the order in which they are asked.

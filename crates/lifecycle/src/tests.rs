@@ -7,6 +7,7 @@ mod in_time;
 mod lives;
 mod retries;
 mod routing;
+mod shortages;
 
 use crate::kind::HostRules;
 use crate::{

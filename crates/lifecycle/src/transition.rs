@@ -21,6 +21,7 @@ use crate::fault::{Evidence, Fault, Reaction, Remedy, Signal};
 use crate::in_time::too_late;
 use crate::order::{Attempt, AttemptAccount, DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::{Policy, WhenInDoubt};
+use crate::shortage::Shortage;
 use crate::time::Timestamp;
 use crate::timeline::TimelineEvent;
 use alloc::boxed::Box;
@@ -253,15 +254,26 @@ impl NextOrder {
                 let cause = self.last_fault().map_or(doubt, DeadCause::Spent);
                 self.move_to_dead_letters(cause, policy)
             }
-            SubmitRoute::To(offer) => self.submit(stamp, offer, policy),
-            SubmitRoute::ShutUntil(until) => {
-                // At least a moment ahead, so that a gate that shuts for no time at all cannot spin.
-                let until = until.max(self.now + Duration::from_millis(10));
-                self.next.phase = Phase::Queued { until, held: false };
-                self.tell(TimelineEvent::Deferred { until });
+            // What was drawn counts in a period that is over: the order draws again.
+            SubmitRoute::To(Offer { drawn: Some(drawn), .. }) if self.now >= drawn.until => {
+                self.next.phase = Phase::Queued { until: self.now, held: false };
                 self.done()
             }
+            SubmitRoute::To(offer) => self.submit(stamp, offer, policy),
+            SubmitRoute::NoBudget(shortage) if shortage.ends_the_order() => {
+                self.move_to_dead_letters(DeadCause::NoBudget(shortage), policy)
+            }
+            SubmitRoute::NoBudget(Shortage { until, .. }) => self.defer(until),
+            SubmitRoute::ShutUntil(until) => self.defer(until),
         }
+    }
+
+    /// Looks again at this moment, or a moment from now, so that a gate that shuts for no time at all cannot spin.
+    fn defer(mut self, until: Timestamp) -> Decision {
+        let until = until.max(self.now + Duration::from_millis(10));
+        self.next.phase = Phase::Queued { until, held: false };
+        self.tell(TimelineEvent::Deferred { until });
+        self.done()
     }
 
     /// The only place where money is spent. An earlier attempt that may have been paid for is counted here,
@@ -292,7 +304,7 @@ impl NextOrder {
         let is_retry = order.attempts.last().is_some_and(|attempt| attempt.sent >= order.placed);
         order.possible_doubles += doubles;
         order.life_attempts = order.life_attempts.saturating_add(1);
-        let Offer { account, passed_over } = offer;
+        let Offer { account, passed_over, drawn } = offer;
         let is_of_terms =
             |at: &AttemptAccount| at.account == order.terms.account && at.price == order.terms.price;
         let account = account.filter(|at| !is_of_terms(at));
@@ -312,6 +324,7 @@ impl NextOrder {
             former: None,
             callback_address: policy.callback_address,
             account,
+            drawn,
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
         self.counters.attempts = 1;

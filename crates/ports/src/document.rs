@@ -1,6 +1,6 @@
-//! Shared documents: what all nodes must agree on besides orders. There are seven sorts, each written by
+//! Shared documents: what all nodes must agree on besides orders. There are eight sorts, each written by
 //! compare-and-swap: pools, reports about the answers of a site, bulk actions on dead letters, alerts, the gates
-//! before provider accounts, endpoints of webhooks that fail, and outages after which orders are replayed.
+//! before provider accounts, endpoints of webhooks that fail, outages after which orders are replayed, and budgets.
 
 use crate::hours::Hours;
 use crate::store::Version;
@@ -412,6 +412,39 @@ pub struct OutagesDocument {
     pub money: Money,
 }
 
+/// The most nodes of which a budget keeps a share. The shares of nodes that are gone are added up before that.
+pub const SHARES_MAX: usize = 64;
+
+/// What one node has of a budget, in one period. Only that node writes it. Amounts are in millionths, and may be below
+/// zero: a node may get money back that another node has leased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetShare {
+    /// Grows with each write, so the higher step is the later one.
+    pub step: u64,
+    /// What the node has leased and not given back. Attempts are paid from this only.
+    pub leased: i64,
+    /// What attempts that are over have cost, as far as this node has settled them.
+    pub charged: i64,
+    /// How many attempts that are over have a cost that is not known. `charged` has their expected cost.
+    pub unpriced: i64,
+}
+
+/// What all nodes have spent of one budget, and what they have leased, in one period.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetDocument {
+    /// The period and the name of the budget, such as `hour/team-a`.
+    pub budget: String,
+    /// The currency of all amounts.
+    pub currency: String,
+    /// When the period began.
+    pub begins: Timestamp,
+    /// Until when no node leases, because the store forgot, and other nodes may know of more leases.
+    pub no_leases_until: Timestamp,
+    pub nodes: BTreeMap<u64, BudgetShare>,
+    /// The sum of the shares of nodes that are gone. Its step counts how often a share was added.
+    pub gone: BudgetShare,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "most documents are pools, and few are in memory at a time")]
 pub enum SharedDocument {
@@ -422,6 +455,7 @@ pub enum SharedDocument {
     Gate(GateDocument),
     Endpoints(EndpointsDocument),
     Outages(OutagesDocument),
+    Budget(BudgetDocument),
 }
 
 impl SharedDocument {
@@ -436,6 +470,7 @@ impl SharedDocument {
             Self::Gate(document) => Self::gate_name(&document.provider),
             Self::Endpoints(_) => Self::ENDPOINTS.to_owned(),
             Self::Outages(_) => Self::OUTAGES.to_owned(),
+            Self::Budget(document) => Self::budget_name(&document.budget),
         }
     }
 
@@ -449,6 +484,12 @@ impl SharedDocument {
     #[must_use]
     pub fn bulk_name(number: u64) -> String {
         format!("bulk/{number:016x}")
+    }
+
+    /// The name of the document of a budget, from its period and name.
+    #[must_use]
+    pub fn budget_name(budget: &str) -> String {
+        format!("budget/{budget}")
     }
 
     #[must_use]

@@ -25,10 +25,10 @@ pub mod webhook_sender;
 
 pub use clock::Clock;
 pub use document::{
-    AccountPause, AlertDocument, AlertNote, BulkAction, BulkDocument, DocumentWritten, ENDPOINTS_MAX,
-    EndpointNote, EndpointsDocument, GateDocument, GateProbe, Goal, LevelView, Mark, OutageNote,
-    OutagesDocument, PoolDocument, PoolSpec, PriceBasis, ProviderMode, Reservation, SIZE_MAX, SharedDocument,
-    Spent, StoredDocument, TrustDocument,
+    AccountPause, AlertDocument, AlertNote, BudgetDocument, BudgetShare, BulkAction, BulkDocument,
+    DocumentWritten, ENDPOINTS_MAX, EndpointNote, EndpointsDocument, GateDocument, GateProbe, Goal,
+    LevelView, Mark, OutageNote, OutagesDocument, PoolDocument, PoolSpec, PriceBasis, ProviderMode,
+    Reservation, SHARES_MAX, SIZE_MAX, SharedDocument, Spent, StoredDocument, TrustDocument,
 };
 pub use fixed_provider::FixedProvider;
 pub use hours::{Hours, HoursError};

@@ -52,6 +52,7 @@ fn dead_letter(n: u64) -> Order {
             former: None,
             callback_address: None,
             account: None,
+            drawn: None,
             unpriced_since: None,
         });
     }

@@ -2,6 +2,7 @@
 
 use crate::answer::AnswerRecord;
 use crate::attempt_account::AccountRecord;
+use crate::budget_records::DrawRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
     NamedVariant, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text,
@@ -38,6 +39,7 @@ mirror! { AttemptRecord<'a> {
     former_number: u32,
     callback_address: u32,
     account: AccountRecord<'a>,
+    drawn: DrawRecord<'a>,
 } }
 
 impl<'a> AttemptRecord<'a> {
@@ -56,6 +58,7 @@ impl<'a> AttemptRecord<'a> {
             former,
             callback_address,
             account,
+            drawn,
         } = attempt;
         let written = Self::of_progress(progress);
         Self {
@@ -73,6 +76,7 @@ impl<'a> AttemptRecord<'a> {
             former_number: former.map(|(_, number)| number),
             callback_address: *callback_address,
             account: account.as_ref().map(AccountRecord::of),
+            drawn: drawn.as_ref().map(DrawRecord::of),
             ..written
         }
     }
@@ -119,6 +123,7 @@ impl<'a> AttemptRecord<'a> {
             former: self.former_born.map(Timestamp::from_millis).zip(self.former_number),
             callback_address: self.callback_address,
             account: self.account.take().map(AccountRecord::read).transpose().within("account")?,
+            drawn: self.drawn.take().map(DrawRecord::read).transpose().within("drawn")?,
             progress: self.progress()?,
         })
     }

@@ -1,8 +1,9 @@
 //! How the account of an attempt, and the choice of it, are written.
 
+use crate::budget_records::{DrawRecord, ShortageRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    NamedVariant, Text, mirror, moment, names, need_moment, need_text, text, unless_default,
+    NamedVariant, Text, mirror, moment, names, need, need_moment, need_text, text, unless_default,
 };
 use quittance_lifecycle::{AttemptAccount, HeldOff, Money, Offer, PassedOver, SubmitRoute, WhyPassedOver};
 
@@ -70,22 +71,30 @@ impl<'a> HeldOffRecord<'a> {
     }
 }
 
-names! { enum RouteName { To = "to", Shut = "shut" } }
+names! { enum RouteName { To = "to", Shut = "shut", NoBudget = "no_budget" } }
 
 mirror! { RouteRecord<'a> {
     is: Text<'a>,
     until: u64,
     account: AccountRecord<'a>,
     passed_over: Vec<PassedOverRecord<'a>>,
+    drawn: DrawRecord<'a>,
+    shortage: ShortageRecord<'a>,
 } }
 
 impl<'a> RouteRecord<'a> {
     pub(crate) fn of(route: &'a SubmitRoute) -> Self {
         match route {
-            SubmitRoute::To(Offer { account, passed_over }) => Self {
+            SubmitRoute::To(Offer { account, passed_over, drawn }) => Self {
                 is: RouteName::To.text(),
                 account: account.as_ref().map(AccountRecord::of),
                 passed_over: write_passed_over(passed_over),
+                drawn: drawn.as_ref().map(DrawRecord::of),
+                ..Self::default()
+            },
+            SubmitRoute::NoBudget(shortage) => Self {
+                is: RouteName::NoBudget.text(),
+                shortage: Some(ShortageRecord::of(shortage)),
                 ..Self::default()
             },
             SubmitRoute::ShutUntil(until) => {
@@ -99,7 +108,11 @@ impl<'a> RouteRecord<'a> {
             RouteName::To => SubmitRoute::To(Offer {
                 account: self.account.map(AccountRecord::read).transpose().within("account")?,
                 passed_over: read_passed_over(self.passed_over)?,
+                drawn: self.drawn.map(DrawRecord::read).transpose().within("drawn")?,
             }),
+            RouteName::NoBudget => {
+                SubmitRoute::NoBudget(need(self.shortage, "shortage")?.read().within("shortage")?)
+            }
             RouteName::Shut => SubmitRoute::ShutUntil(need_moment(self.until, "until")?),
         })
     }

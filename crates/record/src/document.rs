@@ -1,6 +1,7 @@
 //! How shared documents are written: pools, with the generation of each place, and the reports about a site.
 
 use crate::VERSION;
+use crate::budget_records::BudgetRecord;
 use crate::error::{RecordError, Within};
 use crate::failure_documents::{EndpointRecord, OutagesRecord};
 use crate::fields::{
@@ -19,7 +20,8 @@ use quittance_ports::{AnswerReport, Goal, Hours, Trust};
 use std::time::Duration;
 
 names! { enum DocumentName { Pool = "pool", Trust = "trust", Bulk = "bulk", Alerts = "alerts", Gate = "gate",
-Endpoints = "endpoints", Outages = "outages" } }
+Endpoints = "endpoints", Outages = "outages",
+Budget = "budget" } }
 
 mirror! { DocumentRecord<'a> {
     v: u64,
@@ -32,6 +34,7 @@ mirror! { DocumentRecord<'a> {
     gate: GateRecord<'a>,
     endpoints: Vec<EndpointRecord<'a>>,
     outages: OutagesRecord<'a>,
+    budget: BudgetRecord<'a>,
 } }
 
 #[must_use]
@@ -61,6 +64,9 @@ pub fn encode_document(document: &SharedDocument) -> Vec<u8> {
         SharedDocument::Outages(outages) => {
             DocumentRecord { outages: Some(OutagesRecord::of(outages)), ..named(DocumentName::Outages) }
         }
+        SharedDocument::Budget(budget) => {
+            DocumentRecord { budget: Some(BudgetRecord::of(budget)), ..named(DocumentName::Budget) }
+        }
         SharedDocument::Alerts(AlertDocument { alerts, marks }) => DocumentRecord {
             alerts: Some(alerts.iter().map(AlertRecord::of).collect()),
             marks: (!marks.is_empty()).then(|| marks.iter().map(MarkRecord::of).collect()),
@@ -86,6 +92,9 @@ pub fn decode_document(bytes: &[u8]) -> Result<SharedDocument, RecordError> {
         }
         DocumentName::Outages => {
             SharedDocument::Outages(need(record.outages, "outages")?.read().within("outages")?)
+        }
+        DocumentName::Budget => {
+            SharedDocument::Budget(need(record.budget, "budget")?.read().within("budget")?)
         }
         DocumentName::Alerts => {
             let alerts = need(record.alerts, "alerts")?.into_iter().enumerate();

@@ -15,6 +15,7 @@ mod answer;
 mod arrival;
 mod attempt;
 mod attempt_account;
+mod budget_records;
 mod disk;
 mod document;
 mod error;

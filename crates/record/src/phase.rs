@@ -1,6 +1,7 @@
 //! How the phase of an order is written: its name under `is`, and beside that the values of the phase.
 
 use crate::answer::{AnswerRecord, FaultRecord, SignalRecord};
+use crate::budget_records::ShortageRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
     NamedVariant, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
@@ -116,12 +117,12 @@ names! { enum FailName { Rejected = "rejected", Cancelled = "cancelled" } }
 
 names! { enum DeadName {
     Spent = "spent", Deadline = "deadline", NotTaken = "not_taken", TooLate = "too_late", Doubt = "in_doubt",
-    StoreForgot = "store_forgot",
+    StoreForgot = "store_forgot", NoBudget = "no_budget",
 } }
 
 mirror! {
     /// Why an order failed, or why it is a dead letter.
-    CauseRecord<'a> { is: Text<'a>, fault: FaultRecord<'a>, left_ms: u64, needs_ms: u64 }
+    CauseRecord<'a> { is: Text<'a>, fault: FaultRecord<'a>, left_ms: u64, needs_ms: u64, shortage: ShortageRecord<'a> }
 }
 
 impl<'a> CauseRecord<'a> {
@@ -158,6 +159,9 @@ impl<'a> CauseRecord<'a> {
             DeadCause::TooLate { left, needs } => {
                 Self { left_ms: span(*left), needs_ms: span(*needs), ..named(DeadName::TooLate) }
             }
+            DeadCause::NoBudget(shortage) => {
+                Self { shortage: Some(ShortageRecord::of(shortage)), ..named(DeadName::NoBudget) }
+            }
             DeadCause::Doubt => named(DeadName::Doubt),
             DeadCause::StoreForgot => named(DeadName::StoreForgot),
         }
@@ -180,6 +184,9 @@ impl<'a> CauseRecord<'a> {
                     left: need_span(raw.left_ms, "left_ms")?,
                     needs: need_span(raw.needs_ms, "needs_ms")?,
                 }),
+                DeadName::NoBudget => {
+                    need(raw.shortage, "shortage")?.read().within("shortage").map(DeadCause::NoBudget)
+                }
                 DeadName::Doubt => Ok(DeadCause::Doubt),
                 DeadName::StoreForgot => Ok(DeadCause::StoreForgot),
             })

@@ -26,6 +26,8 @@ mod weather;
 pub use fleet::Parts;
 pub use judge::{Breach, asked_again_in_doubt};
 pub use life::{Life, live};
-pub use plants::{GATE_PLANTS, GatePlant, PLANTS, Plant, ROUTING_PLANTS, RoutingPlant};
+pub use plants::{
+    BUDGET_PLANTS, BudgetPlant, GATE_PLANTS, GatePlant, PLANTS, Plant, ROUTING_PLANTS, RoutingPlant,
+};
 pub use script::Script;
 pub use weather::FaultRates;

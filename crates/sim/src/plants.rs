@@ -2,6 +2,7 @@
 //! a provider, a table), never by a switch in the code that ships. Each must be caught. If one is not, the judge
 //! lacks a promise.
 
+mod budget_plants;
 mod gates;
 pub mod polls;
 mod ports;
@@ -10,6 +11,7 @@ mod queue;
 mod rules;
 pub mod story_rules;
 
+pub use budget_plants::{BUDGET_PLANTS, BudgetPlant};
 pub use gates::{GATE_PLANTS, GatePlant};
 pub use provider_choice::{ROUTING_PLANTS, RoutingPlant};
 

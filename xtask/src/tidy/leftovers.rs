@@ -12,6 +12,7 @@ const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore", "thr
 const MAY_SLEEP: &[(&str, &str)] = &[
     // They look for a condition again and again.
     ("crates/gateway/tests/gateway/eventually.rs", "eventually"),
+    ("crates/quittance/tests/budgets/main.rs", "eventually"),
     ("crates/quittance/tests/library/fixture.rs", "eventually"),
     ("crates/store-postgres/tests/store/main.rs", "until"),
     ("crates/store-redis/tests/store/main.rs", "eventually"),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 #[derive(Args, Debug, Default)]
 pub(super) struct FilterArgs {
-    /// Only with this cause: retries_spent, deadline, in_doubt, delivery, unreadable or store_forgot
+    /// Only with this cause: retries_spent, deadline, in_doubt, budget_spent, delivery, unreadable or store_forgot
     #[arg(long, value_name = "CAUSE", value_parser = cause)]
     cause: Option<&'static str>,
     /// Only of this kind

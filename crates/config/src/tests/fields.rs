@@ -70,7 +70,7 @@ pub(super) fn fields(config: &Config) -> Fields {
         usage_days: "usage.detail_days",
         sums_days: "usage.sum_days",
         webhook_off_after: "webhooks.off_after";
-        outage_replays, retries, node, policy, keys, kinds, lifetimes, targets, tenants, meaning, is_shared, callback, rules, on_commit, providers, in_hand_max, routing
+        outage_replays, retries, node, policy, keys, kinds, lifetimes, targets, tenants, meaning, is_shared, callback, rules, on_commit, providers, in_hand_max, routing, budgets
     } = &engine);
     named!(
         fields,
@@ -141,7 +141,7 @@ fn of_policy(fields: &mut Fields, policy: Policy) {
         max_retries: "retry.max_retries",
         webhook_pauses: "webhooks.pauses";
         account_max_retries, callbacks, callback_address, callback_lost, backoff, faults, pace, poll_rules, clock_skew, unsolvable, result_kept,
-        other_currency, can_fail_over, routing, quickest, queue_wait
+        other_currency, can_fail_over, routing, quickest, queue_wait, no_budget_until
     } = policy);
     named!(fields, Backoff { base: "retry.base", cap: "retry.cap", jitter: "retry.jitter" } = policy.backoff);
     named!(fields, Pace { p50: "timing.p50", p95: "timing.p95", p99: "timing.p99" } = policy.pace);

@@ -240,7 +240,12 @@ impl Engine {
         let on_their_way = u32::try_from(coming).unwrap_or(u32::MAX);
         let (size, why, rate, lead) = self.level(local, document, now);
         let wanted = shortfall(size, fresh, on_their_way);
-        let (afforded, short) = match local.affordable(document) {
+        let affordable = if wanted > 0 && self.is_out_of_budget(local) {
+            Affordable::Refills(0, "a budget allows no purchase now".to_owned())
+        } else {
+            local.affordable(document)
+        };
+        let (afforded, short) = match affordable {
             Affordable::NoBudget => (wanted, None),
             Affordable::Refills(most, words) => (wanted.min(most), Some(words)),
         };
@@ -254,6 +259,12 @@ impl Engine {
             .filter(|number| !announced.contains(number));
         let level = LevelView { at: now, size, why, rate_milli: rate, lead, fresh, on_their_way };
         Ok(RefillPlan { level, refill: free.take(afforded as usize).collect(), announced })
+    }
+
+    /// Whether a budget beside the pool's own would refuse a refill.
+    fn is_out_of_budget(&self, local: &LocalPool) -> bool {
+        let draft = pool_draft(&local.spec, Some(local.slot(0, 0)));
+        self.agree(&local.spec.kind, draft).is_ok_and(|(.., policy)| policy.no_budget_until.is_some())
     }
 
     /// The present level, and why.

@@ -19,7 +19,7 @@ pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
         Outcome::Answered(_) | Outcome::NotYet => NOT_READY.into(),
         Outcome::Failed(FailCause::Rejected(fault))
         | Outcome::Dead(DeadCause::Spent(fault) | DeadCause::NotTaken(Some(fault))) => code_of_fault(fault),
-        Outcome::Dead(DeadCause::NotTaken(None)) => NO_SLOT.into(),
+        Outcome::Dead(DeadCause::NotTaken(None) | DeadCause::NoBudget(_)) => NO_SLOT.into(),
         Outcome::Dead(DeadCause::Deadline | DeadCause::TooLate { .. }) => TIMEOUT.into(),
         Outcome::Dead(DeadCause::DoubtsSpent(_) | DeadCause::Doubt | DeadCause::StoreForgot)
         | Outcome::Failed(FailCause::Cancelled)
@@ -44,7 +44,7 @@ pub(crate) fn reason_of_outcome(outcome: &Outcome) -> Option<String> {
         Outcome::Dead(DeadCause::NotTaken(None)) => {
             "the deadline was reached before the provider could be given the task".to_owned()
         }
-        Outcome::Dead(cause @ DeadCause::TooLate { .. }) => cause.to_string(),
+        Outcome::Dead(cause @ (DeadCause::TooLate { .. } | DeadCause::NoBudget(_))) => cause.to_string(),
         Outcome::Dead(DeadCause::Deadline) => "the deadline was reached before the answer came".to_owned(),
         Outcome::Dead(DeadCause::DoubtsSpent(_) | DeadCause::Doubt) => IN_DOUBT.to_owned(),
         Outcome::Dead(DeadCause::StoreForgot) => FORGOTTEN_STEPS.to_owned(),

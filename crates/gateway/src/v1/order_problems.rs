@@ -77,6 +77,9 @@ pub fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
             Refusal::QueueTooLong { timeout, wait } => {
                 Code::QueueTooLong.because(detail).again_in(wait.saturating_sub(timeout).max(LOOK_SOONEST))
             }
+            Refusal::NoBudget { ends } => {
+                Code::BudgetSpent.because(detail).again_in(ends.since(now).max(LOOK_SOONEST))
+            }
             Refusal::NeedsAPerson => Code::NeedsAPerson.because(detail),
         },
     }

@@ -85,7 +85,7 @@ pub struct ShownAnswer {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorView {
-    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `too_late`, `in_doubt`, `answer_expired` or `claimed_by_another`.
+    /// `refused`, `cancelled`, `retries_spent`, `deadline`, `too_late`, `in_doubt`, `budget_spent`, `answer_expired` or `claimed_by_another`.
     #[schema(pattern = "^[a-z_]+$")]
     pub code: String,
     pub message: String,
@@ -188,6 +188,7 @@ fn dead(cause: &DeadCause) -> (Status, Option<ErrorView>) {
             ErrorView { provider_code, ..error("deadline", cause.to_string()) }
         }
         DeadCause::TooLate { .. } => error("too_late", cause.to_string()),
+        DeadCause::NoBudget(_) => error("budget_spent", cause.to_string()),
         DeadCause::Doubt => error("in_doubt", cause.to_string()),
         DeadCause::StoreForgot => error("store_forgot", cause.to_string()),
     };

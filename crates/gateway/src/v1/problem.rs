@@ -133,6 +133,8 @@ codes! {
         "Retry with the same Idempotency-Key: nothing is paid twice. Please report this bug.";
     QueueTooLong "queue_too_long" 503 "The queue to the provider is longer than the order's timeout",
         "Wait for the seconds in Retry-After, then retry, or send a longer `deadline_s`.";
+    BudgetSpent "budget_spent" 429 "A budget for this order allows no purchase",
+        "Wait for the seconds in Retry-After: then the next period begins. Or ask the operator to raise the limit.";
     StoreUnavailable "store_unavailable" 503 "The store is not available",
         "Retry with the same Idempotency-Key: nothing is paid twice.";
 }

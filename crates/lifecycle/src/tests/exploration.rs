@@ -75,7 +75,7 @@ every!(
 fn offer_of_another_account() -> Offer {
     let account = AttemptAccount { account: "other USD".into(), price: Some(Money(3)) };
     let passed_over = vec![PassedOver { account: String::new(), why: WhyPassedOver::Tripped }];
-    Offer { account: Some(account), passed_over }
+    Offer { account: Some(account), passed_over, drawn: None }
 }
 
 /// Every event that can happen to this order, in each of its forms.
@@ -163,6 +163,7 @@ fn former(number: u32) -> Attempt {
         former: None,
         callback_address: None,
         account: None,
+        drawn: None,
     }
 }
 
@@ -183,6 +184,7 @@ fn served_from_stock(by: Key, now: Timestamp) -> Event {
         former: None,
         callback_address: None,
         account: None,
+        drawn: None,
     };
     let ProviderAnswer { payload, cost, .. } = delivery("from the stock");
     let answer = Answer { payload, attempt: 7, earliest, expires: Some(earliest + secs(120)), cost };

@@ -52,7 +52,7 @@ impl Case {
         let Some(due) = self.order.phase_due() else { return false };
         self.now = due.max(self.now);
         let account = AttemptAccount { account: self.account.into(), price: None };
-        let route = SubmitRoute::To(Offer { account: Some(account), passed_over: [].into() });
+        let route = SubmitRoute::To(Offer { account: Some(account), passed_over: [].into(), drawn: None });
         matches!(self.apply(Event::Woken { stamp: 1, route }), Some(Effect::Submit { .. }))
     }
 

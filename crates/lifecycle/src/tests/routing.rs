@@ -12,7 +12,15 @@ use alloc::vec::Vec;
 
 fn candidate(name: &str, readiness: GateReadiness) -> Candidate {
     let account = AttemptAccount { account: name.into(), price: None };
-    Candidate { account, readiness, weight: 1, solve_time: None, success: None, quickest: None }
+    Candidate {
+        account,
+        readiness,
+        weight: 1,
+        solve_time: None,
+        success: None,
+        quickest: None,
+        shortage: None,
+    }
 }
 
 fn order() -> Order {
@@ -54,10 +62,10 @@ impl Case {
     fn wake(&mut self, a: GateReadiness, b: GateReadiness) -> Option<String> {
         self.now = self.order.phase_due().expect("it waits").max(self.now);
         let candidates = [candidate("a USD", a), candidate("b USD", b)];
-        let Choice { chosen, until, passed_over } =
+        let Choice { chosen, until, passed_over, .. } =
             choose(&self.order, &candidates, self.policy.routing, self.now);
         let route = chosen.map_or(SubmitRoute::ShutUntil(until), |at| {
-            SubmitRoute::To(Offer { account: Some(candidates[at].account.clone()), passed_over })
+            SubmitRoute::To(Offer { account: Some(candidates[at].account.clone()), passed_over, drawn: None })
         });
         let effect = self.step(Event::Woken { stamp: 1, route });
         let attempt = self.order.attempts.last()?;

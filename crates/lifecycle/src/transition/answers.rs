@@ -26,7 +26,12 @@ pub fn surplus_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<O
     surplus.wanted = false;
     surplus.uncollected = answer.expires.is_some();
     // Only with the task id can the answer be reported.
-    surplus.attempts.push(Attempt { progress: Progress::Answered, report: None, ..made.clone() });
+    surplus.attempts.push(Attempt {
+        progress: Progress::Answered,
+        report: None,
+        drawn: None,
+        ..made.clone()
+    });
     surplus.last_attempt = attempt;
     surplus.phase = Phase::Solved { answer: answer.clone(), at: *since };
     surplus.timeline.tell(now, TimelineEvent::Stocked { attempt });

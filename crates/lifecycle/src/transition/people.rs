@@ -83,6 +83,8 @@ pub enum Refusal {
     TooShort { timeout: Duration, needs: Duration },
     /// The orders before this one take longer than its timeout, at the pace at which they leave the queue.
     QueueTooLong { timeout: Duration, wait: Duration },
+    /// A budget allows no purchase until its period ends.
+    NoBudget { ends: Timestamp },
 }
 
 /// Decides what a placement does, given the record under its key (`existing`) and the record of the order
@@ -209,6 +211,11 @@ fn had_expired(order: &Order) -> bool {
     of_this_life.any(|event| matches!(event, TimelineEvent::Expired))
 }
 
+/// Why a new life begins with no purchase, if a budget allows none.
+fn no_budget(policy: &Policy) -> Option<Refusal> {
+    policy.no_budget_until.map(|ends| Refusal::NoBudget { ends })
+}
+
 /// Whether a paid answer may still come.
 fn has_open_attempt(order: &Order) -> bool {
     order.attempts.iter().any(Attempt::is_open)
@@ -299,7 +306,7 @@ impl NextOrder {
         self.counters.asked = u64::from(terms.slot.is_none());
         self.restart(policy);
         if matches!(self.next.phase, Phase::Queued { .. })
-            && let Some(refusal) = refuse_too_late(terms, policy)
+            && let Some(refusal) = refuse_too_late(terms, policy).or_else(|| no_budget(policy))
         {
             return Placement::Refused(refusal);
         }

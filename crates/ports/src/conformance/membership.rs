@@ -3,8 +3,8 @@
 use super::AVAILABLE;
 use super::samples::START;
 use crate::document::{
-    DOCUMENTS_MAX, DocumentWritten, LevelView, PoolDocument, PoolSpec, PriceBasis, Reservation,
-    SharedDocument, Spent, StoredDocument, TrustDocument,
+    BudgetDocument, BudgetShare, DOCUMENTS_MAX, DocumentWritten, LevelView, PoolDocument, PoolSpec,
+    PriceBasis, Reservation, SharedDocument, Spent, StoredDocument, TrustDocument,
 };
 use crate::membership::{Demand, Membership, NodeStats, NodeStatus, Reach};
 use crate::store::Version;
@@ -219,6 +219,18 @@ fn trusted() -> SharedDocument {
     SharedDocument::Trust(TrustDocument { tenant, kind, site, trust })
 }
 
+fn budget() -> SharedDocument {
+    let share = BudgetShare { step: 3, leased: -2_990, charged: 1, unpriced: 1 };
+    SharedDocument::Budget(BudgetDocument {
+        budget: "hour/caf\u{e9}".into(),
+        currency: "EUR".into(),
+        begins: START,
+        no_leases_until: START,
+        nodes: BTreeMap::from([(u64::MAX, share)]),
+        gone: share,
+    })
+}
+
 async fn written(
     membership: &dyn Membership,
     name: &str,
@@ -234,7 +246,7 @@ async fn written(
 pub async fn a_document_is_read_back_the_same_until_it_is_taken_away(membership: Arc<dyn Membership>) {
     let membership = &*membership;
     assert_eq!(membership.documents().await.expect(AVAILABLE), []);
-    let documents = [bare_pool("bare"), pool("w\u{e4}rm \"login\""), trusted()];
+    let documents = [budget(), bare_pool("bare"), pool("w\u{e4}rm \"login\""), trusted()];
     let mut expected = Vec::new();
     for document in documents {
         let name = document.name();

@@ -184,7 +184,8 @@ impl Any {
     }
 
     fn dead_cause(&mut self) -> DeadCause {
-        match self.below(7) {
+        match self.below(8) {
+            6 => DeadCause::NoBudget(self.shortage()),
             5 => DeadCause::TooLate { left: self.span(), needs: self.span() },
             4 => DeadCause::NotTaken(self.maybe(Self::fault)),
             0 => DeadCause::Spent(self.fault()),
@@ -235,6 +236,7 @@ impl Any {
             former: self.maybe(|any| (any.moment(), any.count())),
             callback_address: self.maybe(Self::count),
             account: self.maybe(Self::account),
+            drawn: self.maybe(Self::draw),
         }
     }
 
@@ -394,11 +396,17 @@ impl Any {
     }
 
     fn route(&mut self) -> SubmitRoute {
-        if self.flag() {
-            return SubmitRoute::ShutUntil(self.moment());
+        match self.below(4) {
+            0 | 1 => return SubmitRoute::ShutUntil(self.moment()),
+            2 => return SubmitRoute::NoBudget(self.shortage()),
+            _ => {}
         }
         let account = self.maybe(Self::account);
-        SubmitRoute::To(Offer { account, passed_over: self.list(3, Self::passed_over) })
+        SubmitRoute::To(Offer {
+            account,
+            passed_over: self.list(3, Self::passed_over),
+            drawn: self.maybe(Self::draw),
+        })
     }
 
     fn held_off(&mut self) -> HeldOff {

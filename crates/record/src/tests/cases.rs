@@ -1,5 +1,6 @@
 //! The values that the golden files contain. A case is never changed or removed. Add another case instead.
 
+mod budgets;
 mod forgotten;
 mod freshness;
 mod priorities;
@@ -47,6 +48,9 @@ pub(super) fn all() -> Vec<(&'static str, AnyRecord)> {
     cases.extend(providers::orders());
     cases.extend(providers::arrivals());
     cases.extend(providers::documents());
+    cases.extend(budgets::orders());
+    cases.extend(budgets::documents());
+    cases.extend(budgets::arrivals());
     cases.extend(forgotten::orders());
     cases.extend(forgotten::arrivals());
     cases.extend(freshness::terms());
@@ -187,6 +191,7 @@ fn attempt(number: u32, progress: Progress) -> Attempt {
         former: None,
         callback_address: None,
         account: None,
+        drawn: None,
     }
 }
 

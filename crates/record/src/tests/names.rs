@@ -8,16 +8,16 @@ use crate::fields::NamedVariant;
 use crate::follow_up::{DeliveryStateName, ReportStateName};
 use crate::phase::{DeadName, FailName, PhaseName};
 use crate::timeline::TimelineEventName;
-use quittance_lifecycle::{FaultClass, Reuse, Via, WhyPassedOver};
+use quittance_lifecycle::{AtLimit, FaultClass, Reuse, Via, WhyPassedOver, WhyShort};
 use quittance_ports::ProviderMode;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Fields that contain names of ours.
-pub(super) const NAMED: [&str; 4] = ["is", "class", "via", "reuse"];
+pub(super) const NAMED: [&str; 5] = ["is", "class", "via", "reuse", "at_limit"];
 
 /// Every place where names occur, with the names that can occur there.
-const PLACES: [(&str, &[&str]); 29] = [
+const PLACES: [(&str, &[&str]); 33] = [
     ("/is", DocumentName::NAMES),
     ("(gate)/gate/is", ProviderMode::NAMES),
     ("/event(served_from_stock)/made/is", &["answered"]),
@@ -35,6 +35,10 @@ const PLACES: [(&str, &[&str]); 29] = [
     ("/event/is", EventName::NAMES),
     ("/event(woken)/route/is", RouteName::NAMES),
     ("/event(woken)/route(to)/passed_over/is", &["busy"]),
+    ("/event(woken)/route(no_budget)/shortage/is", WhyShort::NAMES),
+    ("/event(woken)/route(no_budget)/shortage/at_limit", AtLimit::NAMES),
+    ("/phase(dead)/cause(no_budget)/shortage/is", &["spent"]),
+    ("/phase(dead)/cause(no_budget)/shortage/at_limit", &["refuse"]),
     ("/timeline(routed)/passed_over/is", WhyPassedOver::NAMES),
     ("/event(submitted)/outcome/is", SubmitName::NAMES),
     ("/event(polled)/outcome/is", PollName::NAMES),

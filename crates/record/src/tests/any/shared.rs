@@ -1,11 +1,12 @@
 //! Random values of what nodes share: their statuses and the shared documents.
 
 use super::Any;
-use quittance_lifecycle::Money;
+use quittance_lifecycle::{AtLimit, BudgetDraw, Money, Shortage, WhyShort};
 use quittance_lifecycle::{DeadLetterCause, DeadLetterFilter};
 use quittance_ports::{
-    AccountPause, AlertDocument, AlertNote, BulkAction, BulkDocument, EndpointNote, EndpointsDocument,
-    GateDocument, GateProbe, Mark, OutageNote, OutagesDocument, ProviderMode,
+    AccountPause, AlertDocument, AlertNote, BudgetDocument, BudgetShare, BulkAction, BulkDocument,
+    EndpointNote, EndpointsDocument, GateDocument, GateProbe, Mark, OutageNote, OutagesDocument,
+    ProviderMode,
 };
 use quittance_ports::{AnswerReport, Goal, Hours, Trust};
 use quittance_ports::{
@@ -90,6 +91,46 @@ impl Any {
         }
     }
 
+    pub(super) fn draw(&mut self) -> BudgetDraw {
+        BudgetDraw { price: Money(self.wide()), budgets: self.list(3, Self::text), until: self.moment() }
+    }
+
+    pub(super) fn shortage(&mut self) -> Shortage {
+        Shortage {
+            budget: self.text(),
+            why: self.one_of(&[
+                WhyShort::Spent,
+                WhyShort::Held,
+                WhyShort::PriceNotKnown,
+                WhyShort::OtherCurrency,
+            ]),
+            at_limit: self.one_of(&[AtLimit::Refuse, AtLimit::Wait, AtLimit::CheaperProvider]),
+            is_of_provider: self.flag(),
+            ends: self.moment(),
+            until: self.moment(),
+        }
+    }
+
+    fn budget_share(&mut self) -> BudgetShare {
+        BudgetShare {
+            step: self.wide(),
+            leased: self.wide().cast_signed(),
+            charged: self.wide().cast_signed(),
+            unpriced: self.wide().cast_signed(),
+        }
+    }
+
+    fn budget(&mut self) -> BudgetDocument {
+        BudgetDocument {
+            budget: self.text(),
+            currency: self.text(),
+            begins: self.moment(),
+            no_leases_until: self.moment(),
+            nodes: self.list(3, |any| (any.wide(), any.budget_share())).into_iter().collect(),
+            gone: self.budget_share(),
+        }
+    }
+
     fn outages(&mut self) -> OutagesDocument {
         let outage = |any: &mut Self| OutageNote {
             provider: any.text(),
@@ -106,7 +147,8 @@ impl Any {
     }
 
     pub(super) fn document(&mut self) -> SharedDocument {
-        match self.below(7) {
+        match self.below(8) {
+            6 => SharedDocument::Budget(self.budget()),
             5 => SharedDocument::Endpoints(EndpointsDocument { endpoints: self.list(3, Self::endpoint) }),
             4 => SharedDocument::Outages(self.outages()),
             3 => SharedDocument::Gate(self.gate()),

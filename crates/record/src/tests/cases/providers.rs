@@ -77,8 +77,11 @@ pub(super) fn documents() -> Vec<(&'static str, AnyRecord)> {
 }
 
 pub(super) fn arrivals() -> Vec<(&'static str, AnyRecord)> {
-    let offer =
-        Offer { account: Some(account(Some(Money(5)))), passed_over: vec![passed_over(WhyPassedOver::Busy)] };
+    let offer = Offer {
+        account: Some(account(Some(Money(5)))),
+        passed_over: vec![passed_over(WhyPassedOver::Busy)],
+        drawn: None,
+    };
     let woken: IncomingEvent = arrival(Event::Woken { stamp: 3, route: SubmitRoute::To(offer) });
     vec![("arrival-woken-for-another", AnyRecord::IncomingEvent(woken))]
 }

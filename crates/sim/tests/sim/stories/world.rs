@@ -1,6 +1,7 @@
 //! The fixture of the scenarios: one store, one scripted provider, nodes that start and stop, and callers that record
 //! their outcomes and when they got them.
 
+use crate::stories::far_membership::FarMembership;
 use crate::stories::post::StoryWebhooks;
 use crate::stories::provider::StoryScript;
 use crate::stories::store::MoodyStore;
@@ -32,6 +33,8 @@ pub(crate) struct StoryWorld {
     pub(crate) provider: StoryScript,
     pub(crate) post: StoryWebhooks,
     pub(crate) membership: MemoryMembership,
+    /// The way from the nodes to the membership.
+    pub(crate) way: FarMembership,
     pub(crate) policy: Policy,
     last_group: Cell<Group>,
 }
@@ -49,11 +52,13 @@ pub(crate) fn world_with_callbacks() -> StoryWorld {
 /// A fixture in which `seed` decides which task runs first if several can.
 pub(crate) fn world_with(policy: Policy, seed: u64) -> StoryWorld {
     let executor = Executor::new(seed, START, false);
+    let membership = MemoryMembership::default();
     StoryWorld {
         store: MoodyStore::new(&executor),
         provider: StoryScript::new(&executor),
         post: StoryWebhooks::new(&executor),
-        membership: MemoryMembership::default(),
+        way: FarMembership::new(&executor, membership.clone()),
+        membership,
         executor,
         policy,
         last_group: Cell::new(WORLD),
@@ -124,7 +129,7 @@ impl StoryWorld {
                 clock,
                 spill,
                 webhook_sender: Arc::new(self.post.clone()),
-                membership: Arc::new(self.membership.clone()),
+                membership: Arc::new(self.way.clone()),
             },
             settings,
         );
