@@ -132,6 +132,7 @@ fn prices(findings: &mut Findings, config: &Config) {
         }
     }
     config.budgets_that_buy_nothing().into_iter().for_each(|what| findings.bad("prices", what));
+    config.budget_notes().into_iter().for_each(|what| findings.note("budgets", what));
 }
 
 /// Pools that buy nothing because a price or their spending is not known, if the store or its daemon can be read.

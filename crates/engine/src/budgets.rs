@@ -3,6 +3,7 @@
 use crate::Engine;
 use quittance_lifecycle::{Money, Timestamp};
 use quittance_ports::StoreError;
+use quittance_ports::moment::{date_text, read_date};
 
 /// The time after which a budget begins again. All of them are in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,9 +69,48 @@ pub struct BudgetView {
     pub runs_out: Option<Timestamp>,
 }
 
+/// The days since the epoch on which the month of a day begins, and on which the next one does.
+fn month(day: u64) -> (u64, u64) {
+    let first_of = |day: u64| {
+        let date = date_text(day);
+        read_date(&format!("{}01", &date[..date.len() - 2])).unwrap_or(day)
+    };
+    let first = first_of(day);
+    (first, first_of(first + 31))
+}
+
+/// The present period of a budget.
+fn period(period: BudgetPeriod, now: Timestamp) -> (Timestamp, Timestamp) {
+    const HOUR: u64 = 3_600_000;
+    let at = |hour: u64| Timestamp::from_millis(hour * HOUR);
+    let hour = now.as_millis() / HOUR;
+    let day = hour / 24;
+    match period {
+        BudgetPeriod::Hour => (at(hour), at(hour + 1)),
+        BudgetPeriod::Day => (at(day * 24), at(day * 24 + 24)),
+        BudgetPeriod::Month => {
+            let (first, next) = month(day);
+            (at(first * 24), at(next * 24))
+        }
+    }
+}
+
 impl Engine {
     /// The state of all budgets, in the order of the configuration.
     pub async fn budget_views(&self) -> Result<Vec<BudgetView>, StoreError> {
-        std::future::ready(Ok(Vec::new())).await
+        let view = |rule: &BudgetRule| {
+            let (begins, ends) = period(rule.period, self.now());
+            BudgetView {
+                rule: rule.clone(),
+                begins,
+                ends,
+                spent: Money(0),
+                reserved: Money(0),
+                unpriced: 0,
+                stopped: None,
+                runs_out: None,
+            }
+        };
+        std::future::ready(Ok(self.settings.budgets.iter().map(view).collect())).await
     }
 }

@@ -8,6 +8,7 @@
 mod apply;
 mod at_the_gate;
 mod breaker;
+mod budget_names;
 mod budgets;
 mod bulk;
 pub mod callback;
