@@ -106,6 +106,8 @@ fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
             balance_low: "alerts.balance_low",
             balance_lasts: "alerts.balance_lasts",
             budget_used_permille: "alerts.budget_used",
+            budget_low_permille: "alerts.budget_low",
+            budget_spent: "alerts.budget_spent",
             in_doubt_permille: "alerts.in_doubt_rate",
             in_doubt_attempts: "alerts.in_doubt_attempts",
             webhooks_failed: "alerts.webhooks_failed",
