@@ -5,7 +5,8 @@ use clap::Parser;
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
 use quittance_telemetry::alert::{
-    AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings, Rule, Thresholds,
+    AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings,
+    Rule, Thresholds,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -13,6 +13,8 @@ mod window;
 pub mod words;
 
 pub use alert_engine::{AlertChange, AlertEngine, Named};
-pub use readings::{Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings};
+pub use readings::{
+    Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings,
+};
 pub use rule::{Rule, Thresholds};
 pub(crate) use window::difference;

@@ -7,8 +7,8 @@ use super::oldest_dead_letter::OldestDeadLetter;
 use super::{Monitor, MonitorState, marks};
 use crate::account::KnownAccount;
 use crate::alert::{
-    AlertChange, AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Named, Node, Pool,
-    Readings, Rule, Thresholds, words,
+    AlertChange, AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Named,
+    Node, Pool, Readings, Rule, Thresholds, words,
 };
 use quittance_engine::{BudgetView, Engine, ProviderState};
 use quittance_lifecycle::Timestamp;

@@ -3,8 +3,8 @@
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
 use quittance_telemetry::alert::{
-    AlertChange, AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Named, Node, Pool,
-    Readings, Rule, Thresholds,
+    AlertChange, AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Named,
+    Node, Pool, Readings, Rule, Thresholds,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -384,7 +384,10 @@ fn a_budget_that_is_nearly_used_up_is_reported_and_cleared_when_a_period_begins(
     assert_eq!(post.watch(0..100, |_| budget(22_500_000, None)), [], "a tenth is left");
     assert_eq!(post.watch(100..200, |_| budget(22_500_001, None)), [(110, true, Rule::BudgetLow)]);
     let words = &post.words[&(Rule::BudgetLow, "team-a".into())];
-    assert!(words.starts_with("2.499999 USD is left of the 25 USD that the budget team-a allows in this day"), "{words}");
+    assert!(
+        words.starts_with("2.499999 USD is left of the 25 USD that the budget team-a allows in this day"),
+        "{words}"
+    );
     assert!(words.contains("which ends in 3 hours: see who spends"), "{words}");
     assert_eq!(post.watch(200..300, |_| budget(22_000_000, None)), [], "a little more is not enough");
     assert_eq!(post.watch(300..400, |_| budget(0, None)), [(360, false, Rule::BudgetLow)]);
