@@ -32,8 +32,10 @@ Columns:
   WASTED          answers that were paid for and could not be used
 
 With --by provider, a second table has the price per answer (spent / solved),
-the success (solved / paid) and the answers that callers reported as bad. Solve
-times by provider and kind are in `quittance provider show NAME`.
+the success (solved / paid), the rejected submits (rejected / attempts) and the
+answers that callers reported as bad. P50 and P95 are the solve times that the
+daemon has measured since its start; with other parts than kind, they are not
+known.
 
 Money is in the currency of the provider's account (`currency`). If the provider
 reports no price, `prices` or the built-in price list of the service is used;
