@@ -25,6 +25,7 @@ Columns:
   JOINED, CACHED  placements that got an answer paid for by another placement
   SAVED           what those would have cost, at the mean price of the same row
                   of the usage
+  REJECTED        submits that the provider did not take
   RETRIED         attempts that were not the first of their order
   BY POLL         answers that came by poll although a callback was due
   SETTLED         attempts that were in doubt and were settled later
