@@ -25,7 +25,7 @@ function scope(budget) {
 
 function runsOut(budget) {
   if (budget.runs_out_ms !== null) return ago(budget.runs_out_ms);
-  if (budget.left_micros === null) return 'not known';
+  if (budget.spent_micros === null) return 'not known';
   return budget.stopped ? 'nothing is bought now' : 'not in this period';
 }
 
@@ -37,12 +37,12 @@ function shownBudget(one) {
     el('div', { class: 'head' }, el('h2', {}, one.name), standing(one)),
     el('p', { class: 'soft' }, `Counts ${scope(one)}`),
     el('div', { class: 'level large' }, level,
-      el('span', {}, priced(one.spent_micros, one.unpriced, write), ` of ${amount(one.limit_micros)} this ${one.period}`)),
+      el('span', {}, priced(one.spent_micros, 0, write), ` of ${amount(one.limit_micros)} this ${one.period}`)),
     one.stopped ? el('p', { class: 'fault' }, one.stopped) : null,
     facts([
-      ['Left', one.left_micros === null ? 'not known' : amount(one.left_micros)],
+      ['Left', amount(one.left_micros)],
       ['Held for attempts', amount(one.reserved_micros)],
-      one.unpriced > 0 && ['Cost not known', `${count(one.unpriced)} attempts`],
+      one.unpriced > 0 && ['Cost not known', `${count(one.unpriced)} attempts, at the expected price`],
       ['Runs out', runsOut(one)],
       ['Begins again', ago(millis(one.ends))],
       ['At the limit', AT_LIMIT[one.at_limit] ?? one.at_limit],

@@ -4,6 +4,7 @@ use crate::AppState;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
+use quittance_engine::budget_names::{at_limit_name, period_name};
 use quittance_engine::{BudgetScope, BudgetView};
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
@@ -43,7 +44,8 @@ pub struct ShownBudget {
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     pub limit: String,
     pub limit_micros: u64,
-    /// Charged in the present period; at least this if there are unpriced attempts; null if no price is known.
+    /// Charged in the present period. Attempts whose cost is not known count at the price that was expected; null if that is
+    /// not known either.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     pub spent: Option<String>,
     pub spent_micros: Option<u64>,
@@ -51,11 +53,11 @@ pub struct ShownBudget {
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     pub reserved: String,
     pub reserved_micros: u64,
-    /// `limit` - `spent` - `reserved`; null if a cost is not known.
+    /// What may still be spent in the present period: `limit` - `spent` - `reserved`.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
-    pub left: Option<String>,
-    pub left_micros: Option<u64>,
-    /// Attempts whose cost is not known.
+    pub left: String,
+    pub left_micros: u64,
+    /// Attempts whose cost is not known. They are in `spent` at the price that was expected.
     pub unpriced: u64,
     /// When the present period began, and when the next one begins.
     #[schema(format = DateTime)]
@@ -83,7 +85,7 @@ impl ShownBudget {
         let BudgetScope { tenant, target, kind, provider, pool } = view.rule.scope.clone();
         let spent = PriceSum { sum: view.spent, unpriced: view.unpriced }.known();
         let used = view.spent.0.saturating_add(view.reserved.0);
-        let left = (view.unpriced == 0).then(|| Money(view.rule.limit.0.saturating_sub(used)));
+        let left = Money(view.rule.limit.0.saturating_sub(used));
         Self {
             name: view.rule.name.clone(),
             tenant,
@@ -91,8 +93,8 @@ impl ShownBudget {
             kind,
             provider,
             pool,
-            period: view.rule.period.name().to_owned(),
-            at_limit: view.rule.at_limit.name().to_owned(),
+            period: period_name(view.rule.period).to_owned(),
+            at_limit: at_limit_name(view.rule.at_limit).to_owned(),
             currency: view.rule.currency.clone(),
             limit: decimal(view.rule.limit),
             limit_micros: view.rule.limit.0,
@@ -100,8 +102,8 @@ impl ShownBudget {
             spent_micros: spent.map(|spent| spent.0),
             reserved: decimal(view.reserved),
             reserved_micros: view.reserved.0,
-            left: left.map(decimal),
-            left_micros: left.map(|left| left.0),
+            left: decimal(left),
+            left_micros: left.0,
             unpriced: view.unpriced,
             begins: rfc3339(view.begins),
             ends: rfc3339(view.ends),
@@ -159,17 +161,21 @@ mod tests {
     fn what_is_left_is_what_is_neither_spent_nor_held_and_never_below_zero() {
         let budget = shown(5_000_000, 1_500_000, 0);
         assert_eq!((budget.spent.as_deref(), budget.reserved.as_str()), (Some("5"), "1.5"));
-        assert_eq!((budget.left.as_deref(), budget.left_micros), (Some("18.5"), Some(18_500_000)));
+        assert_eq!((budget.left.as_str(), budget.left_micros), ("18.5", 18_500_000));
         assert_eq!(budget.runs_out.as_deref(), Some("1970-01-01T00:00:01.000Z"));
-        assert_eq!(shown(25_000_000, 1, 0).left_micros, Some(0));
+        assert_eq!(shown(25_000_000, 1, 0).left_micros, 0);
         assert_eq!(shown(0, 0, 0).spent_micros, Some(0), "nothing was spent");
     }
 
     #[test]
     fn an_unknown_cost_is_no_zero() {
         let budget = shown(0, 0, 2);
-        assert_eq!((budget.spent_micros, budget.left_micros, budget.unpriced), (None, None, 2));
+        assert_eq!((budget.spent_micros, budget.unpriced), (None, 2));
         let budget = shown(5_000_000, 0, 2);
-        assert_eq!((budget.spent_micros, budget.left_micros), (Some(5_000_000), None), "at least that");
+        assert_eq!(
+            (budget.spent_micros, budget.left_micros),
+            (Some(5_000_000), 20_000_000),
+            "at what was expected"
+        );
     }
 }

@@ -205,7 +205,7 @@ pub struct ProviderFigures {
     /// Half of the answers came within this time, as this node has measured since its start. Null if it has measured fewer
     /// than 20, or if the rows are grouped by more than provider and kind.
     pub p50_ms: Option<u64>,
-    /// The same for 95 % of the answers.
+    /// 95 % of the answers came within this time, measured as `p50_ms`.
     pub p95_ms: Option<u64>,
 }
 

@@ -18,13 +18,13 @@ Examples:
 Columns:
   SPENT     charged in the present period, by all nodes
   RESERVED  held for attempts in progress, and by nodes for their next ones
-  LEFT      limit - spent - reserved; - if a cost is not known
+  LEFT      limit - spent - reserved: what may still be spent
   ENDS      when the next period begins
   RUNS OUT  when the limit is reached if spending goes on as in this period
 
-Budgets are set in the configuration, as `[[budget]]`. A budget with a cost that
-is not known allows no purchase until its period ends. docs/budgets.md says what
-is counted, and what happens at the limit.
+Budgets are set in the configuration, as `[[budget]]`. A budget allows no order
+whose price is not known. docs/budgets.md says what is counted, and what happens
+at the limit.
 
 If a daemon uses the embedded store, the command asks the daemon over HTTP. If
 an operator's key is configured (`admin`), set QUITTANCE_ADMIN_KEY to it.

@@ -2,6 +2,7 @@
 
 use crate::setting_name::toml_text;
 use crate::{duration, rate};
+use quittance_engine::budget_names::{at_limit_name, at_limit_named, period_named};
 use quittance_engine::targets::HostPattern;
 use quittance_engine::{AtLimit, BudgetPeriod};
 use quittance_gateway::{Allowed, Rate};
@@ -139,8 +140,8 @@ texts! {
     Priority: |text| Self::parse(text), |_| None;
     SocketAddr: |text| text.parse().ok(), |address| Some(address.to_string());
     tracing::Level: |text| text.parse().ok(), |level| Some(level.to_string().to_ascii_lowercase());
-    BudgetPeriod: |text| Self::parse(text), |_| None;
-    AtLimit: |text| Self::parse(text), |at_limit| Some(at_limit.name().into());
+    BudgetPeriod: |text| period_named(text), |_| None;
+    AtLimit: |text| at_limit_named(text), |at_limit| Some(at_limit_name(*at_limit).into());
     RoutingRule: |text| Self::parse(text), |rule| Some(rule.name().into());
     WhenInDoubt: |text| DOUBTS.into_iter().find(|(_, word)| word == text).map(|(doubt, _)| doubt),
         |doubt| DOUBTS.into_iter().find(|(known, _)| known == doubt).map(|(_, word)| word.into());

@@ -2,38 +2,31 @@
 
 use crate::budgets::{AtLimit, BudgetPeriod};
 
-impl BudgetPeriod {
-    pub const ALL: [Self; 3] = [Self::Hour, Self::Day, Self::Month];
+const PERIODS: [(BudgetPeriod, &str); 3] =
+    [(BudgetPeriod::Hour, "hour"), (BudgetPeriod::Day, "day"), (BudgetPeriod::Month, "month")];
+const AT_LIMITS: [(AtLimit, &str); 3] =
+    [(AtLimit::Refuse, "refuse"), (AtLimit::Wait, "wait"), (AtLimit::CheaperProvider, "cheaper_provider")];
 
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Month => "month",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|period| period.name() == name)
-    }
+/// The name of a period, such as `day`.
+#[must_use]
+pub fn period_name(period: BudgetPeriod) -> &'static str {
+    PERIODS.into_iter().find(|(known, _)| *known == period).map_or("", |(_, name)| name)
 }
 
-impl AtLimit {
-    pub const ALL: [Self; 3] = [Self::Refuse, Self::Wait, Self::CheaperProvider];
+/// The period of this name.
+#[must_use]
+pub fn period_named(name: &str) -> Option<BudgetPeriod> {
+    PERIODS.into_iter().find(|(_, known)| *known == name).map(|(period, _)| period)
+}
 
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Wait => "wait",
-            Self::CheaperProvider => "cheaper_provider",
-        }
-    }
+/// The name of what happens at the limit, such as `refuse`.
+#[must_use]
+pub fn at_limit_name(at_limit: AtLimit) -> &'static str {
+    AT_LIMITS.into_iter().find(|(known, _)| *known == at_limit).map_or("", |(_, name)| name)
+}
 
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|at_limit| at_limit.name() == name)
-    }
+/// What happens at the limit, by its name.
+#[must_use]
+pub fn at_limit_named(name: &str) -> Option<AtLimit> {
+    AT_LIMITS.into_iter().find(|(_, known)| *known == name).map(|(at_limit, _)| at_limit)
 }

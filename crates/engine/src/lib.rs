@@ -8,7 +8,7 @@
 mod apply;
 mod at_the_gate;
 mod breaker;
-mod budget_names;
+pub mod budget_names;
 mod budgets;
 mod bulk;
 pub mod callback;

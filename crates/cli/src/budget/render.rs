@@ -1,7 +1,6 @@
 //! Budgets as text. An amount that is not known is a dash, and never 0.
 
 use crate::output::{harmless, roughly};
-use crate::pool::price_sum;
 use crate::text_table::{self, PLAIN, cell, styled};
 use anstyle::{AnsiColor, Style};
 use quittance::SystemClock;
@@ -64,7 +63,7 @@ pub(super) fn list(list: &BudgetList) -> String {
             styled("STATE", style, word),
             cell("SPENT", amount(&budget.spent)),
             cell("RESERVED", harmless(&budget.reserved)),
-            cell("LEFT", amount(&budget.left)),
+            cell("LEFT", harmless(&budget.left)),
             cell("LIMIT", format!("{} {}", harmless(&budget.limit), harmless(&budget.currency))),
             cell("PERIOD", harmless(&budget.period)),
             cell("ENDS", from_now(budget.ends_ms, now)),
@@ -113,13 +112,14 @@ pub(super) fn one(budget: &ShownBudget) -> String {
     line(&mut text, "at limit", &format!("{}: {}", harmless(&budget.at_limit), at_limit(&budget.at_limit)));
     let period = format!("from {} to {}", harmless(&budget.begins), harmless(&budget.ends));
     line(&mut text, "period", &format!("{period}, ends {}", from_now(budget.ends_ms, now)));
-    line(&mut text, "spent", &price_sum(budget.spent_micros, budget.unpriced).words(&currency));
+    let spent = budget.spent.as_ref().map(|spent| format!("{} {currency}", harmless(spent)));
+    line(&mut text, "spent", &spent.unwrap_or_else(|| "not known".to_owned()));
     if budget.unpriced > 0 {
-        line(&mut text, "unpriced", &format!("the cost of {} attempts is not known", budget.unpriced));
+        let words = "attempts whose cost is not known count at the price that was expected";
+        line(&mut text, "unpriced", &format!("{} {words}", budget.unpriced));
     }
     line(&mut text, "reserved", &format!("{} {currency}", harmless(&budget.reserved)));
-    let left = budget.left.as_ref().map(|left| format!("{} {currency}", harmless(left)));
-    line(&mut text, "left", &left.unwrap_or_else(|| "not known".to_owned()));
+    line(&mut text, "left", &format!("{} {currency}", harmless(&budget.left)));
     line(&mut text, "runs out", &forecast(budget, now));
     text
 }
@@ -130,7 +130,7 @@ fn forecast(budget: &ShownBudget, now: u64) -> String {
         (Some(at), Some(moment)) => {
             format!("{}, at {}, at the spending of this period", from_now(at, now), harmless(moment))
         }
-        _ if budget.left_micros.is_none() => "not known".to_owned(),
+        _ if budget.spent_micros.is_none() => "not known".to_owned(),
         _ if budget.stopped.is_some() => "nothing is bought now".to_owned(),
         _ => "not in this period, at the spending of this period".to_owned(),
     }
@@ -181,20 +181,20 @@ pub(super) mod tests {
 
     #[test]
     fn a_stopped_budget_says_why_and_what_is_not_known_is_a_dash() {
-        let stopped = json!({ "spent": null, "spent_micros": null, "left": null, "left_micros": null, "unpriced": 2,
-            "stopped": "the cost of 2 attempts is not known" });
+        let stopped = json!({ "spent": null, "spent_micros": null, "unpriced": 2,
+            "stopped": "the price of the order is not known" });
         let text = plain(&list(&BudgetList { budgets: vec![budget(&stopped)] }));
         assert!(
-            text.lines().nth(1).unwrap().starts_with("day   stopped  -      1.5       -     25 USD"),
+            text.lines().nth(1).unwrap().starts_with("day   stopped  -      1.5       18.5  25 USD"),
             "{text}"
         );
-        assert!(text.contains("\nday is stopped: the cost of 2 attempts is not known\n"), "{text}");
+        assert!(text.contains("\nday is stopped: the price of the order is not known\n"), "{text}");
         let text = plain(&one(&budget(&stopped)));
         for words in [
             "state      stopped\n",
-            "why        the cost of 2",
+            "why        the price of the order is not known\n",
+            "unpriced   2 attempts whose cost",
             "spent      not known\n",
-            "left       not known\n",
             "runs out   not known\n",
         ] {
             assert!(text.contains(words), "{words}: {text}");

@@ -17,7 +17,7 @@ const BUDGET_METRICS: [BudgetMetric; 5] = [
     ),
     (
         "quittance_budget_spent_micros",
-        "Charged in the present period, in millionths of the budget's currency; absent if no price is known.",
+        "Charged in the present period, in millionths of the budget's currency; costs that are not known count as expected, and it is absent if no price is known.",
         |view| spent(view).map(|spent| spent.0),
         true,
     ),
@@ -29,7 +29,7 @@ const BUDGET_METRICS: [BudgetMetric; 5] = [
     ),
     (
         "quittance_budget_unpriced",
-        "Attempts of the present period whose cost is not known; they are not in the spending.",
+        "Attempts of the present period whose cost is not known; they count at the expected price.",
         |view| Some(view.unpriced),
         false,
     ),

@@ -10,6 +10,7 @@ use crate::alert::{
     AlertChange, AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Named,
     Node, Pool, Readings, Rule, Thresholds, words,
 };
+use quittance_engine::budget_names::period_name;
 use quittance_engine::{BudgetView, Engine, ProviderState};
 use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::SILENT_AFTER;
@@ -411,7 +412,7 @@ fn budget(view: &BudgetView, now: Timestamp) -> BudgetReading {
     BudgetReading {
         name: view.rule.name.clone(),
         currency: view.rule.currency.clone(),
-        period: view.rule.period.name(),
+        period: period_name(view.rule.period),
         limit: view.rule.limit,
         used,
         stopped: view.stopped.clone(),
