@@ -33,7 +33,7 @@ function shownBudget(one) {
   const amount = (micros) => money(micros, one.currency);
   const write = { write: amount };
   const level = one.spent_micros === null ? null : gauge({ value: one.spent_micros, more: one.reserved_micros, wanted: one.limit_micros, label: `${amount(one.spent_micros)} spent and ${amount(one.reserved_micros)} held of ${amount(one.limit_micros)}` });
-  return el('section', { class: 'node_status pool' },
+  return el('section', { class: 'card' },
     el('div', { class: 'head' }, el('h2', {}, one.name), standing(one)),
     el('p', { class: 'soft' }, `Counts ${scope(one)}`),
     el('div', { class: 'level large' }, level,
@@ -51,7 +51,7 @@ function shownBudget(one) {
 
 export function budgets() {
   const leaving = new AbortController();
-  const list = el('div', { class: 'node_statuses' }, el('p', { class: 'soft' }, 'Looking…'));
+  const list = el('div', { class: 'cards' }, el('p', { class: 'soft' }, 'Looking…'));
   const shown = place(list);
   let seen = 0;
 

@@ -96,7 +96,7 @@ function comparison(report) {
     return [...report.by.map((name) => clipped(row[name] || '(none)')), count(row.paid), count(row.solved), priced(price, 0, { isShort: true }), span(half), span(most), part(success), part(rejected), count(row.reported_bad)];
   });
   return [
-    el('h2', {}, 'Providers compared'),
+    el('div', { class: 'head' }, el('h2', {}, 'Providers compared')),
     scrolled('Providers compared', table('Providers compared', [...names, ...figures.map((name) => ({ name, number: true }))], rows, { class: 'document' })),
     el('p', { class: 'hint' }, 'Success is solved / paid, rejected is of all attempts. Times are measured by this node since its start; they are not kept by day, tenant or site.'),
   ];

@@ -131,6 +131,7 @@ fn forecast(budget: &ShownBudget, now: u64) -> String {
             format!("{}, at {}, at the spending of this period", from_now(at, now), harmless(moment))
         }
         _ if budget.spent_micros.is_none() => "not known".to_owned(),
+        _ if budget.spent_micros == Some(0) => "not in this period: nothing is spent".to_owned(),
         _ if budget.stopped.is_some() => "nothing is bought now".to_owned(),
         _ => "not in this period, at the spending of this period".to_owned(),
     }
