@@ -24,9 +24,9 @@ function scope(budget) {
 }
 
 function runsOut(budget) {
+  if (budget.stopped) return 'nothing is bought now';
   if (budget.runs_out_ms !== null) return ago(budget.runs_out_ms);
-  if (budget.spent_micros === null) return 'not known';
-  return budget.stopped ? 'nothing is bought now' : 'not in this period';
+  return budget.spent_micros === null ? 'not known' : 'not in this period';
 }
 
 function shownBudget(one) {

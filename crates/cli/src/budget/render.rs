@@ -67,7 +67,7 @@ pub(super) fn list(list: &BudgetList) -> String {
             cell("LIMIT", format!("{} {}", harmless(&budget.limit), harmless(&budget.currency))),
             cell("PERIOD", harmless(&budget.period)),
             cell("ENDS", from_now(budget.ends_ms, now)),
-            cell("RUNS OUT", budget.runs_out_ms.map_or(NOT_KNOWN.to_owned(), |at| from_now(at, now))),
+            cell("RUNS OUT", forecast_cell(budget, now)),
             cell("COUNTS", scope(budget)),
         ]
     });
@@ -127,13 +127,22 @@ pub(super) fn one(budget: &ShownBudget) -> String {
 /// When the limit is reached, if spending goes on as in this period.
 fn forecast(budget: &ShownBudget, now: u64) -> String {
     match (budget.runs_out_ms, &budget.runs_out) {
+        _ if budget.stopped.is_some() => "nothing is bought now".to_owned(),
         (Some(at), Some(moment)) => {
             format!("{}, at {}, at the spending of this period", from_now(at, now), harmless(moment))
         }
         _ if budget.spent_micros.is_none() => "not known".to_owned(),
         _ if budget.spent_micros == Some(0) => "not in this period: nothing is spent".to_owned(),
-        _ if budget.stopped.is_some() => "nothing is bought now".to_owned(),
         _ => "not in this period, at the spending of this period".to_owned(),
+    }
+}
+
+/// When the limit is reached, in a few words.
+fn forecast_cell(budget: &ShownBudget, now: u64) -> String {
+    match (&budget.stopped, budget.runs_out_ms) {
+        (Some(_), _) => "now".to_owned(),
+        (None, Some(at)) => from_now(at, now),
+        (None, None) => NOT_KNOWN.to_owned(),
     }
 }
 
@@ -196,7 +205,7 @@ pub(super) mod tests {
             "why        the price of the order is not known\n",
             "unpriced   2 attempts whose cost",
             "spent      not known\n",
-            "runs out   not known\n",
+            "runs out   nothing is bought now\n",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
