@@ -3,6 +3,7 @@
 
 import { alerts } from './alerts.js';
 import { ask, key, onRefused } from './ask.js';
+import { budgets } from './budgets.js';
 import { usage } from './usage.js';
 import * as bulks from './bulks.js';
 import { el, fill, say, speak } from './dom.js';
@@ -17,7 +18,7 @@ import { providers } from './providers.js';
 import { search } from './search.js';
 import { settings } from './settings.js';
 
-const VIEWS = { '': overview, dead: letters, order, search, usage, providers, pools, alerts, settings };
+const VIEWS = { '': overview, dead: letters, order, search, usage, providers, budgets, pools, alerts, settings };
 /** The entry of the navigation for a view without an entry of its own. */
 const BELONGS_TO = { order: 'search' };
 

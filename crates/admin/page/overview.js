@@ -22,8 +22,8 @@ function dial(label, traits = {}) {
   return { node, set: (figure, words, values) => { put(value, figure); say(note, words); line.update(values); } };
 }
 
-function node_status(title, id, ...inner) {
-  return el('section', { class: 'node_status', 'aria-labelledby': id }, el('h2', { id }, title), inner);
+function card(title, id, ...inner) {
+  return el('section', { class: 'card', 'aria-labelledby': id }, el('h2', { id }, title), inner);
 }
 
 function providers(snapshot) {
@@ -116,12 +116,12 @@ export function overview() {
     holder.alertsNode,
     el('div', { class: 'dials' }, Object.values(dials).map((one) => one.node)),
     el('div', { class: 'head' }, el('h2', {}, 'The recent past'), el('span', { class: 'soft' }, `Times are ${zone()}`), choices),
-    el('div', { class: 'plots' }, plots.map((plot) => plot.node), node_status('Orders by phase', 'of-phases', holder.phasesNode)),
-    el('div', { class: 'node_statuses' },
-      node_status('Today (UTC)', 'of-today', holder.moneyNode),
-      node_status('Providers', 'of-providers', holder.providersNode),
-      node_status('Pools', 'of-pools', holder.poolsNode),
-      node_status('Nodes', 'of-nodes', holder.nodesNode)));
+    el('div', { class: 'plots' }, plots.map((plot) => plot.node), card('Orders by phase', 'of-phases', holder.phasesNode)),
+    el('div', { class: 'cards' },
+      card('Today (UTC)', 'of-today', holder.moneyNode),
+      card('Providers', 'of-providers', holder.providersNode),
+      card('Pools', 'of-pools', holder.poolsNode),
+      card('Nodes', 'of-nodes', holder.nodesNode)));
 
   function draw(snapshot) {
     const to = snapshot.at_ms;

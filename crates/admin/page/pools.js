@@ -31,7 +31,7 @@ function spentWords({ money_micros: micros, unpriced, incomplete }) {
 
 function pool(one) {
   const { level, demand, spent } = one;
-  return el('section', { class: 'node_status pool' },
+  return el('section', { class: 'card' },
     el('div', { class: 'head' }, el('h2', {}, one.name), standing(one)),
     el('p', { class: 'soft' }, `${one.kind} for ${one.tenant}`),
     level ? el('div', { class: 'level large' }, gauge({ value: level.fresh, more: level.on_their_way, wanted: level.size, label: `${level.fresh} fresh and ${level.on_their_way} on their way of ${level.size}` }),
@@ -56,7 +56,7 @@ function pool(one) {
 
 export function pools() {
   const leaving = new AbortController();
-  const list = el('div', { class: 'node_statuses' }, el('p', { class: 'soft' }, 'Looking…'));
+  const list = el('div', { class: 'cards' }, el('p', { class: 'soft' }, 'Looking…'));
   const shown = place(list);
   let seen = 0;
 

@@ -21,6 +21,12 @@ function why(one) {
   return one.state === 'paused' ? 'a person has paused it' : '–';
 }
 
+/** When the balance ends at the spending of the last 24 hours. */
+function balanceEnds(one) {
+  if (one.balance_ends) return ago(millis(one.balance_ends));
+  return one.balance_micros !== null && one.spent_last_day_micros === 0 ? 'nothing is spent' : 'not known';
+}
+
 /** A provider that is not `ok` can be resumed, too: its account may be fixed. */
 const actionsOf = (one) => (one.mode === 'active' && one.state !== 'ok' ? ['resume', ...ACTIONS.active] : ACTIONS[one.mode] ?? []);
 
@@ -30,10 +36,11 @@ function acts(one, act) {
 }
 
 function overviewOf(list, act) {
-  const heads = [{ name: 'Provider', isRowHead: true }, { name: 'State' }, { name: 'Why' }, { name: 'Balance', number: true }, { name: 'Threads in use', number: true }, { name: 'Open tasks', number: true }, { name: 'Service' }, { name: 'Actions', isUnseen: true }];
+  const heads = [{ name: 'Provider', isRowHead: true }, { name: 'State' }, { name: 'Why' }, { name: 'Balance', number: true }, { name: 'Balance ends' }, { name: 'Threads in use', number: true }, { name: 'Open tasks', number: true }, { name: 'Service' }, { name: 'Actions', isUnseen: true }];
   return scrolled('Providers', table('Providers', heads, list.map((one) => [
     one.name, ofProvider(one), why(one),
     one.balance_micros === null ? 'not known' : money(one.balance_micros, one.currency),
+    balanceEnds(one),
     one.threads ? `${count(one.threads.working)} of ${count(one.threads.total)}` : '–',
     count(one.open_tasks), [one.dialect, one.protocol].filter(Boolean).join(', ') || 'not known', acts(one, act),
   ])));

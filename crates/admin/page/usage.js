@@ -4,11 +4,11 @@ import { ask, withQuery } from './ask.js';
 import { csv, download } from './csv.js';
 import { unloaded } from './dialog.js';
 import { button, clipped, el, facts, fill, scrolled, table } from './dom.js';
-import { count, money, moneyShort, now, priced, share, words } from './figures.js';
+import { count, money, moneyShort, now, priced, share, span, words } from './figures.js';
 import { bars } from './plot.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
-const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'in_doubt_settled', 'possible_doubles', 'wasted', 'dead'];
+const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'rejected', 'retried', 'recovered_by_poll', 'in_doubt_settled', 'possible_doubles', 'wasted', 'dead'];
 /** What was spent in another currency, before the account had the present one. */
 const spentBefore = ({ currency, cost_micros: micros, unpriced }) => micros === null ? `an amount of ${currency} that is not known` : `${unpriced ? 'at least ' : ''}${money(micros, currency)}`;
 /** Each sum of money, and the counter of the answers that are missing from it. */
@@ -85,6 +85,23 @@ function document(report) {
   return scrolled('The usage', table('The usage', heads, rows, { class: 'document' }));
 }
 
+/** The second table of a report by provider: what an answer costs there, how long it takes, and how many tasks come to one. */
+function comparison(report) {
+  if (!report.by.includes('provider')) return null;
+  const names = report.by.map((name, n) => ({ name: title(name), isRowHead: n === 0 }));
+  const figures = ['Paid', 'Solved', 'Price per answer', 'Half within', '95 % within', 'Success', 'Rejected', 'Reported bad'];
+  const part = (permille) => (permille === null ? '–' : share(permille / 1000));
+  const rows = inOrder(report).map((row) => {
+    const { price_per_answer_micros: price, p50_ms: half, p95_ms: most, success_permille: success, rejected_permille: rejected } = row.comparison;
+    return [...report.by.map((name) => clipped(row[name] || '(none)')), count(row.paid), count(row.solved), priced(price, 0, { isShort: true }), span(half), span(most), part(success), part(rejected), count(row.reported_bad)];
+  });
+  return [
+    el('div', { class: 'head' }, el('h2', {}, 'Providers compared')),
+    scrolled('Providers compared', table('Providers compared', [...names, ...figures.map((name) => ({ name, number: true }))], rows, { class: 'document' })),
+    el('p', { class: 'hint' }, 'Success is solved / paid, rejected is of all attempts. Times are measured by this node since its start; they are not kept by day, tenant or site.'),
+  ];
+}
+
 function save(report) {
   const { by } = report;
   const fields = Object.keys(report.all).filter((name) => typeof report.all[name] === 'number');
@@ -114,6 +131,7 @@ export function usage({ query }) {
           plot(report),
           el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
           document(report),
+          comparison(report),
         ],
         report.left_out ? el('p', { class: 'hint' }, `${count(report.left_out)} more rows were left out: take fewer days, or fewer parts.`) : null);
     } catch (error) {

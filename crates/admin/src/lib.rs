@@ -5,6 +5,7 @@
 
 pub mod alerts;
 pub mod audit;
+pub mod budgets;
 pub mod bulk;
 mod days;
 pub mod dead;
@@ -153,6 +154,7 @@ fn operator_endpoints() -> OpenApiRouter<AppState> {
         .routes(routes!(providers::resume))
         .routes(routes!(providers::drain))
         .routes(routes!(providers::resume_all))
+        .routes(routes!(budgets::list))
         .routes(routes!(node_state::state))
         .routes(routes!(usage::usage))
         .routes(routes!(audit::audit))

@@ -31,7 +31,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str, &str); 27] = files! {
+const FILES: [(&str, &str, &str); 28] = files! {
     "index.html" HTML;
     "app.css" CSS;
     "views.css" CSS;
@@ -41,6 +41,7 @@ const FILES: [(&str, &str, &str); 27] = files! {
     "alerts.js" SCRIPT;
     "ask.js" SCRIPT;
     "usage.js" SCRIPT;
+    "budgets.js" SCRIPT;
     "bulks.js" SCRIPT;
     "csv.js" SCRIPT;
     "actions.js" SCRIPT;

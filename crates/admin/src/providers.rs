@@ -1,8 +1,10 @@
 //! The providers: the state, the account and the measured times of each, and what an operator can do with one: pause,
 //! resume or drain it, on all nodes.
 
+mod forecast;
 mod shown_provider;
 
+pub use forecast::balance_ends;
 pub(crate) use shown_provider::account_of;
 pub use shown_provider::{
     ChangedProvider, ProviderDetail, ProviderDialect, ProviderList, Resumed, ShownGateFault, ShownMeasured,
@@ -14,6 +16,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
 use axum::response::Response;
+use forecast::spent_last_day;
 use hyper::StatusCode;
 use quittance_engine::{Engine, ProviderRules, ProviderView};
 use quittance_gateway::problems;
@@ -24,7 +27,7 @@ use quittance_gateway::v1::order_problems::store_problem;
 use quittance_gateway::v1::problem::{Code, Refused};
 use quittance_lifecycle::{Order, Phase, provider_of};
 use quittance_ports::moment::rfc3339;
-use quittance_ports::{ProviderMode, StoreError, Which};
+use quittance_ports::{Day, ProviderMode, StoreError, Which};
 use shown_provider::fault;
 use std::collections::BTreeMap;
 
@@ -64,16 +67,24 @@ impl AppState {
     async fn details(&self, views: Vec<ProviderView>) -> Result<Vec<ProviderDetail>, Refused> {
         let engine = self.orders.engine();
         let tasks = open_tasks(engine).await.map_err(|error| store_problem(&error))?;
-        let accounts = self.orders.accounts().read_all(engine.now()).await;
+        let now = engine.now();
+        let (yesterday, today) = (Day(Day::of(now).0.saturating_sub(1)), Day::of(now));
+        let usage = engine.usage(yesterday, today).await.map_err(|error| store_problem(&error))?;
+        let accounts = self.orders.accounts().read_all(now).await;
         let rules: BTreeMap<&str, &ProviderRules> =
             engine.provider_rules().map(|rules| (rules.name.as_str(), rules)).collect();
         let detail = |view: ProviderView| {
             let account = account_of(&accounts, &view.name);
             let (rules, dialect) = (rules.get(view.name.as_str()), self.dialects.get(&view.name));
+            let spent = spent_last_day(&usage, &view.name, &view.currency, now);
+            let balance = account.and_then(|account| account.balance);
             ProviderDetail {
+                spent_last_day: spent.map(decimal),
+                spent_last_day_micros: spent.map(|spent| spent.0),
+                balance_ends: balance_ends(balance, spent, now).map(rfc3339),
                 protocol: dialect.map(|dialect| dialect.protocol.clone()),
                 dialect: dialect.map(|dialect| dialect.dialect.clone()),
-                balance: account.and_then(|account| account.balance).map(decimal),
+                balance: balance.map(decimal),
                 since: fault(&view).1.map(rfc3339),
                 open_tasks: tasks.as_ref().map(|tasks| tasks.get(&view.name).copied().unwrap_or_default()),
                 kinds: rules.and_then(|rules| rules.kinds.clone()),

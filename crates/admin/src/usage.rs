@@ -8,12 +8,14 @@ use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
+use quittance_engine::Engine;
 use quittance_gateway::problems;
 use quittance_gateway::v1::Operator;
 use quittance_gateway::v1::decimal;
 use quittance_gateway::v1::json;
 use quittance_gateway::v1::order_problems::store_problem;
 use quittance_gateway::v1::problem::Refused;
+use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Counters, Money, provider_of};
 use quittance_ports::moment::date_text;
 use quittance_ports::{Day, UsageRow};
@@ -21,6 +23,7 @@ use quittance_telemetry::money::{in_currency, other_currencies};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// How many days one request may cover: three years and a day.
@@ -197,10 +200,17 @@ pub struct ProviderFigures {
     pub price_per_answer_micros: Option<u64>,
     /// Solved / paid, in thousandths; null if nothing was paid.
     pub success_permille: Option<u64>,
+    /// Rejected / attempts, in thousandths; null if no attempt was made.
+    pub rejected_permille: Option<u64>,
+    /// Half of the answers came within this time, as this node has measured since its start. Null if it has measured fewer
+    /// than 20, or if the rows are grouped by more than provider and kind.
+    pub p50_ms: Option<u64>,
+    /// 95 % of the answers came within this time, measured as `p50_ms`.
+    pub p95_ms: Option<u64>,
 }
 
 impl ProviderFigures {
-    fn of(counters: &Counters) -> Self {
+    fn of(counters: &Counters, solve_times: Option<(Duration, Duration)>) -> Self {
         let is_priced = counters.spent().unpriced == 0;
         let cost = counters.spent_known().filter(|_| is_priced);
         let price = cost.and_then(|cost| cost.0.checked_div(counters.solved));
@@ -208,6 +218,9 @@ impl ProviderFigures {
             price_per_answer: price.map(|price| decimal(Money(price))),
             price_per_answer_micros: price,
             success_permille: counters.solved.saturating_mul(1000).checked_div(counters.paid),
+            rejected_permille: counters.rejected.saturating_mul(1000).checked_div(counters.attempts),
+            p50_ms: solve_times.map(|(half, _)| millis(half)),
+            p95_ms: solve_times.map(|(_, most)| millis(most)),
         }
     }
 }
@@ -226,8 +239,9 @@ impl UsageGroup {
         name.as_deref()
     }
 
-    fn of(by: &[By], names: Vec<String>, sums: SumsBuilder) -> Self {
-        let comparison = by.contains(&By::Provider).then(|| ProviderFigures::of(&sums.counters));
+    fn of(by: &[By], names: Vec<String>, sums: SumsBuilder, engine: &Engine) -> Self {
+        let times = || solve_times(by, &names, engine);
+        let comparison = by.contains(&By::Provider).then(|| ProviderFigures::of(&sums.counters, times()));
         let sums = sums.build();
         let mut row =
             Self { day: None, tenant: None, site: None, kind: None, provider: None, sums, comparison };
@@ -243,6 +257,15 @@ impl UsageGroup {
         }
         row
     }
+}
+
+/// The solve times of a row, half and 95 %: of the provider, or of one kind there. They are not kept by day, tenant or
+/// site.
+fn solve_times(by: &[By], names: &[String], engine: &Engine) -> Option<(Duration, Duration)> {
+    let name = |part: By| by.iter().position(|known| *known == part).and_then(|place| names.get(place));
+    let is_known = by.iter().all(|part| matches!(part, By::Provider | By::Kind));
+    let provider = name(By::Provider).filter(|_| is_known)?;
+    engine.solve_quantiles(provider, name(By::Kind).map(String::as_str))
 }
 
 /// Read the usage: asked, paid and saved
@@ -275,7 +298,10 @@ pub(crate) async fn usage(
     rows.sort_by_key(|(_, sums)| Reverse((sums.counters.cost_micros, sums.counters.asked)));
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
-    let rows = rows.into_iter().map(|(names, sums)| UsageGroup::of(&by, names, sums)).collect();
+    let rows = rows
+        .into_iter()
+        .map(|(names, sums)| UsageGroup::of(&by, names, sums, state.orders.engine()))
+        .collect();
     let (from, to) = (date_text(from.0), date_text(to.0));
     let report =
         UsageReport { from, to, by, currency, all: all.build(), other_currencies: others, rows, left_out };

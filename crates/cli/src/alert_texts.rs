@@ -5,9 +5,11 @@ use clap::Parser;
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
 use quittance_telemetry::alert::{
-    AlertEngine, Balance, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings, Rule, Thresholds,
+    AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings,
+    Rule, Thresholds,
 };
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Readings with everything wrong at once, and a provider in this state.
 fn all_wrong(second: u64, health: Health) -> Readings {
@@ -33,6 +35,16 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         unpriced: 0,
         ..Counters::default()
     };
+    // One budget is nearly used up, and one allows nothing.
+    let budget = |name: &str, stopped: Option<&str>| BudgetReading {
+        name: name.into(),
+        currency: "USD".into(),
+        period: "day",
+        limit: Money(1000),
+        used: Money(990),
+        stopped: stopped.map(str::to_owned),
+        left: Duration::from_secs(7200),
+    };
     let balance = Balance { provider: "main".into(), currency: "USD".into(), money: Some(Money(1000)) };
     Readings {
         at: Timestamp::from_millis(1_794_800_000_000 + second * 1000),
@@ -45,6 +57,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         providers: Some(vec![("main".into(), health)]),
         balances: vec![balance],
         currency: "USD".into(),
+        budgets: Some(vec![budget("low", None), budget("spent", Some("the limit is reached"))]),
         pools: Some(vec![pool]),
         endpoints: Some(vec![FailingEndpoint {
             tenant: "archive".into(),

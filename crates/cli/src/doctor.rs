@@ -7,7 +7,7 @@ mod store;
 
 use crate::exit::{self, CliError, Exit};
 use crate::output::harmless;
-use crate::{output, pool, terminal};
+use crate::{budget, output, pool, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::Account;
@@ -84,6 +84,7 @@ pub(crate) async fn run(args: DoctorArgs, config: &Config) -> Result<Exit, CliEr
     providers(&mut findings, config).await;
     prices(&mut findings, config);
     pools(&mut findings, config).await;
+    budgets(&mut findings, config).await;
     callbacks(&mut findings, config, args.yes).await;
     listeners::certificate(&mut findings, config);
     listeners::permissions(&mut findings, config);
@@ -132,6 +133,7 @@ fn prices(findings: &mut Findings, config: &Config) {
         }
     }
     config.budgets_that_buy_nothing().into_iter().for_each(|what| findings.bad("prices", what));
+    config.budget_notes().into_iter().for_each(|what| findings.note("budgets", what));
 }
 
 /// Pools that buy nothing because a price or their spending is not known, if the store or its daemon can be read.
@@ -144,6 +146,23 @@ async fn pools(findings: &mut Findings, config: &Config) {
     let stopped =
         pools.into_iter().filter_map(|pool| Some(format!("pool `{}`: {}", pool.name, pool.stopped?)));
     stopped.filter(|what| !known.contains(what)).for_each(|what| findings.bad("prices", what));
+}
+
+/// Budgets that allow no purchase now, if the store or its daemon can be read.
+async fn budgets(findings: &mut Findings, config: &Config) {
+    if config.budgets.is_empty() {
+        return;
+    }
+    let Ok(client) = ApiClient::find(config).await else { return };
+    let list = budget::list(&client).await;
+    exit::close(&client).await;
+    let Ok(list) = list else { return };
+    for budget in list.budgets {
+        match budget.stopped {
+            Some(why) => findings.bad("budgets", format!("budget `{}`: {why}", budget.name)),
+            None => findings.good("budgets", format!("budget `{}` allows purchases", budget.name)),
+        }
+    }
 }
 
 /// Whether alerts can be delivered.

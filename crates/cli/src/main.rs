@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod alert_texts;
 mod audit;
+mod budget;
 mod completions;
 mod config_command;
 mod csv;
@@ -118,6 +119,9 @@ enum Command {
     /// List providers, and pause, resume or drain one
     #[command(after_help = provider::AFTER_HELP)]
     Provider(provider::ProviderArgs),
+    /// List budgets, and show what is spent and left of one
+    #[command(after_help = budget::AFTER_HELP)]
+    Budget(budget::BudgetArgs),
     /// Show the stock: hits, waste and savings by target
     #[command(after_help = stock::AFTER_HELP)]
     Stock(stock::StockArgs),
@@ -194,6 +198,7 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
         Command::Store(args) => block_on(store::run(args, &load()?)),
         Command::Pool(args) => block_on(pool::run(*args, &load()?)),
         Command::Provider(args) => block_on(provider::run(args, &load()?)),
+        Command::Budget(args) => block_on(budget::run(args, &load()?)),
         Command::Stock(args) => block_on(stock::run(args, &load()?)),
         Command::Usage(args) => block_on(usage::run(args, &load()?)),
         Command::Audit(args) => block_on(audit::run(args, &load()?)),

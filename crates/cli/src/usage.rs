@@ -25,6 +25,7 @@ Columns:
   JOINED, CACHED  placements that got an answer paid for by another placement
   SAVED           what those would have cost, at the mean price of the same row
                   of the usage
+  REJECTED        submits that the provider did not take
   RETRIED         attempts that were not the first of their order
   BY POLL         answers that came by poll although a callback was due
   SETTLED         attempts that were in doubt and were settled later
@@ -32,8 +33,10 @@ Columns:
   WASTED          answers that were paid for and could not be used
 
 With --by provider, a second table has the price per answer (spent / solved),
-the success (solved / paid) and the answers that callers reported as bad. Solve
-times by provider and kind are in `quittance provider show NAME`.
+the success (solved / paid), the rejected submits (rejected / attempts) and the
+answers that callers reported as bad. P50 and P95 are the solve times that the
+daemon has measured since its start; with other parts than kind, they are not
+known.
 
 Money is in the currency of the provider's account (`currency`). If the provider
 reports no price, `prices` or the built-in price list of the service is used;

@@ -1,6 +1,7 @@
 //! The typed configuration, made from the settings in force.
 
 use crate::alerts::AlertsConfig;
+use crate::budgets::{self, budgets};
 use crate::effective::Effective;
 use crate::error::{ConfigError, Errors};
 use crate::kinds::{self, KindTable};
@@ -16,7 +17,7 @@ use crate::tenants::{TenantConfig, tenant};
 use crate::{check, nearest, pools};
 use quittance::{LifeRule, PoolSpec, SPILL_BYTES_MAX};
 use quittance_engine::targets::HostPattern;
-use quittance_engine::{ProviderRules, Settings, Targets, Throttle};
+use quittance_engine::{BudgetRule, ProviderRules, Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{KeySettings, Kind, Money, Policy, Preset, WhenInDoubt};
 use quittance_protocol::Dialect;
@@ -66,6 +67,8 @@ pub struct Config {
     pub(crate) sums_days: u64,
     /// Pools that exist from the start.
     pub pools: Vec<PoolSpec>,
+    /// The limits of what may be spent, in the order of the file.
+    pub budgets: Vec<BudgetRule>,
     /// The providers, in the order of the file.
     pub providers: Vec<ProviderConfig>,
     pub tenants: Vec<TenantConfig>,
@@ -137,6 +140,7 @@ impl Config {
             usage_days: engine.usage_days,
             sums_days: engine.sums_days,
             pools: Vec::new(),
+            budgets: Vec::new(),
             providers: Vec::new(),
             tenants: Vec::new(),
             warnings: Vec::new(),
@@ -170,11 +174,13 @@ impl Config {
         config.lifetimes = lifetimes(&effective, &config.kinds, &config.providers, errors);
         config.tenants = effective.list("tenant", |label| tenant(&effective, &label, environment, errors));
         config.pools = pools::pools(&effective, errors);
+        config.budgets = budgets(&effective, &config.providers, errors);
         config.policy.callbacks = config.public_url.is_some();
         config.effective = effective;
         config.environment = environment.clone();
         check::secrets(&config, errors);
         pools::check(&config, errors);
+        budgets::check(&config, errors);
         config
     }
 
@@ -211,6 +217,7 @@ impl Config {
         let rules = |list| self.effective.entries(&Name::of(["routing", list])).into_iter().collect();
         (settings.routing.kinds, settings.routing.tenants) = (rules("kinds"), rules("tenants"));
         settings.retries = retry_rules(&self.effective);
+        settings.budgets.clone_from(&self.budgets);
         settings.usage_days = self.usage_days;
         settings.sums_days = self.sums_days;
         // `targets.undescribed` decides about kinds without a description: clients know new ones before we do.

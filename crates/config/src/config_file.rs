@@ -12,7 +12,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The lists of tables. Each table has a name; those of [`LIFETIMES`] have a number.
-pub(crate) const LISTS: [&str; 3] = ["provider", "tenant", LIFETIMES];
+pub(crate) const LISTS: [&str; 4] = ["provider", "tenant", BUDGET, LIFETIMES];
+pub(crate) const BUDGET: &str = "budget";
 pub(crate) const LIFETIMES: &str = "lifetimes";
 /// The table that has a table for each pool.
 pub(crate) const POOLS: &str = "pools";

@@ -16,7 +16,9 @@ fn table(row: &Setting) -> String {
     let above = row.path.rsplit_once('.').map_or("", |(above, _)| above);
     match above {
         "" => "At the top".into(),
-        "provider.*" | "tenant.*" | "lifetimes.*" => format!("`[[{}]]`", above.trim_end_matches(".*")),
+        "provider.*" | "tenant.*" | "budget.*" | "lifetimes.*" => {
+            format!("`[[{}]]`", above.trim_end_matches(".*"))
+        }
         _ => format!("`[{}]`", above.replace("provider.*.", "provider.").replace('*', "NAME")),
     }
 }

@@ -5,6 +5,7 @@
 
 mod address;
 mod alerts;
+mod budgets;
 mod check;
 mod config;
 mod config_file;

@@ -8,7 +8,7 @@ use quittance_protocol::kinds::{PriceList, price_list};
 use std::collections::BTreeMap;
 
 /// The currency if there is no provider.
-const DEFAULT_CURRENCY: &str = "USD";
+pub(crate) const DEFAULT_CURRENCY: &str = "USD";
 
 impl ProviderConfig {
     /// The list that ships for this service, if its prices are in the currency of the account.

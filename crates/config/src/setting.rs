@@ -7,9 +7,9 @@ use crate::setting_shape::SettingShape;
 use crate::setting_table::settings;
 use crate::value::SettingValue;
 use quittance::{ApiKey, DEFAULT_TENANT, LifeRule, PoolSpec, ProviderSettings};
-use quittance_engine::{Settings, Throttle};
+use quittance_engine::{AtLimit, BudgetPeriod, BudgetRule, BudgetScope, Settings, Throttle};
 use quittance_gateway::{KeyDigest, TenantSettings};
-use quittance_lifecycle::{Kind, Preset};
+use quittance_lifecycle::{Kind, Money, Preset};
 use quittance_ports::Goal;
 use quittance_protocol::kinds::open_kind;
 use std::collections::BTreeMap;
@@ -68,6 +68,7 @@ sections! {
     ProviderSettings in provider;
     TenantSettings in tenant;
     PoolSpec in pool;
+    BudgetRule in budget;
     LifeRule in lifetime;
     Kind in kind;
 }
@@ -90,6 +91,14 @@ impl Defaults {
                 hours: Vec::new(),
                 min_life: None,
                 is_on: true,
+            },
+            budget: BudgetRule {
+                name: String::new(),
+                scope: BudgetScope::default(),
+                period: BudgetPeriod::Day,
+                limit: Money(0),
+                currency: String::new(),
+                at_limit: AtLimit::default(),
             },
             lifetime: LifeRule { kind: None, site: None, life: None, margin: None },
             kind: open_kind(""),
@@ -131,7 +140,7 @@ impl Setting {
         Name::of(self.segments())
     }
 
-    /// Whether the setting belongs to the entries of this list: `provider`, `tenant`, `lifetimes` or `pools`.
+    /// Whether the setting belongs to the entries of this list: `provider`, `tenant`, `budget`, `lifetimes` or `pools`.
     pub(crate) fn is_in(&self, list: &str) -> bool {
         self.segments().next() == Some(list)
     }

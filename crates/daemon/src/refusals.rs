@@ -104,6 +104,7 @@ impl CheckReport {
             wide.into_iter().chain(risk).collect(),
             config.unused_lifetimes(),
             config.budgets_that_buy_nothing(),
+            config.budget_notes(),
             alerts.collect(),
             in_use.map(|address| format!("{} (unless it is the daemon itself)", address.what)).collect(),
         ];

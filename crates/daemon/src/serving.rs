@@ -151,7 +151,7 @@ impl ServingDaemon {
             currency = config.currency(),
             "serving"
         );
-        for stopped in config.budgets_that_buy_nothing() {
+        for stopped in config.budgets_that_buy_nothing().into_iter().chain(config.budget_notes()) {
             tracing::warn!("{stopped}");
         }
         if let Some(risk) = config.lost_reply_risk() {

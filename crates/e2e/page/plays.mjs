@@ -243,7 +243,7 @@ export async function providers({ open, enter, visit }) {
   await press('Resume', 'Resume', 'OK');
 }
 
-const VIEWS = { overview: '#/', dead: '#/dead', search: '#/search?q=example', usage: '#/usage', providers: '#/providers', pools: '#/pools', alerts: '#/alerts', settings: '#/settings' };
+const VIEWS = { overview: '#/', dead: '#/dead', search: '#/search?q=example', usage: '#/usage', providers: '#/providers', budgets: '#/budgets', pools: '#/pools', alerts: '#/alerts', settings: '#/settings' };
 
 async function firstOrder(page, visit) {
   await visit(page, '#/dead');

@@ -301,6 +301,13 @@ impl Engine {
         measured
     }
 
+    /// The time within which half of the answers came at the provider of this name, and that for 95 %, as this node has
+    /// measured them since its start: of one kind, or of all together. `None` if too few answers came.
+    #[must_use]
+    pub fn solve_quantiles(&self, name: &str, kind: Option<&str>) -> Option<(Duration, Duration)> {
+        lock(&self.provider_at(name)?.paces).quantiles(kind)
+    }
+
     /// The names of the providers, in the order of the configuration.
     pub fn provider_names(&self) -> impl Iterator<Item = &str> {
         self.providers.iter().map(|it| it.rules.name.as_str())

@@ -10,6 +10,8 @@ const SAMPLES_MAX: usize = 128;
 /// The first answers of a burst are its quick ones, so a few of them say little about the slow ones.
 const SAMPLES_MIN: usize = 64;
 const KINDS_MAX: usize = 128;
+/// Fewer solve times than this say too little to be shown.
+const SHOWN_MIN: usize = 20;
 
 #[derive(Default)]
 struct RecentTimes {
@@ -28,6 +30,16 @@ impl Paces {
     /// Each kind, with the number of its solve times.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, usize, Option<Pace>)> {
         self.0.iter().map(|(kind, times)| (kind.as_str(), times.spans.len(), times.pace))
+    }
+
+    /// The time within which half of the remembered answers came, and that for 95 %: of one kind, or of all together.
+    /// `None` if there are fewer than 20 answers.
+    pub(crate) fn quantiles(&self, kind: Option<&str>) -> Option<(Duration, Duration)> {
+        let of_kind = self.0.iter().filter(|(known, _)| kind.is_none_or(|kind| kind == *known));
+        let mut spans: Vec<Duration> = of_kind.flat_map(|(_, times)| times.spans.iter().copied()).collect();
+        spans.sort_unstable();
+        let at = |percent: usize| spans.get(spans.len() * percent / 100).copied();
+        if spans.len() < SHOWN_MIN { None } else { at(50).zip(at(95)) }
     }
 
     pub(crate) fn learn(&mut self, kind: &str, span: Duration) {
@@ -87,6 +99,18 @@ fn middle(earlier: Timestamp, later: Timestamp) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_one_kind_or_of_all_and_not_known_from_a_few() {
+        let mut paces = Paces::default();
+        (1..=20).for_each(|n| paces.learn("slow", Duration::from_secs(100 + n)));
+        (1..=19).for_each(|n| paces.learn("quick", Duration::from_secs(n)));
+        let s = Duration::from_secs;
+        assert_eq!(paces.quantiles(Some("slow")), Some((s(111), s(120))));
+        assert_eq!(paces.quantiles(Some("quick")), None);
+        assert_eq!(paces.quantiles(None), Some((s(101), s(119))));
+        assert_eq!(paces.quantiles(Some("other")), None);
+    }
 
     #[test]
     fn percentiles_follow_what_was_seen_last_and_say_nothing_before_there_is_enough() {

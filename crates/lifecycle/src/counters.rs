@@ -55,6 +55,8 @@ counters! {
     attempts,
     /// Attempts that the provider is known to have accepted.
     paid,
+    /// Attempts that the provider rejected at the submit, for any reason; not those that did not reach it.
+    rejected,
     /// Attempts that were not the first of their order.
     retried,
     /// Submits that ended in doubt.

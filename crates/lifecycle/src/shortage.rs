@@ -20,6 +20,25 @@ pub enum AtLimit {
     CheaperProvider,
 }
 
+impl AtLimit {
+    pub const ALL: [Self; 3] = [Self::Refuse, Self::Wait, Self::CheaperProvider];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Wait => "wait",
+            Self::CheaperProvider => "cheaper_provider",
+        }
+    }
+
+    /// What happens at the limit, by its name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|at_limit| at_limit.name() == name)
+    }
+}
+
 /// Why a budget does not allow an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhyShort {

@@ -5,6 +5,7 @@
 //! when the value has been below a lower threshold for some time, so that no alert flaps.
 
 mod alert_engine;
+mod budget_rules;
 mod readings;
 mod rule;
 mod rule_reading;
@@ -12,6 +13,8 @@ mod window;
 pub mod words;
 
 pub use alert_engine::{AlertChange, AlertEngine, Named};
-pub use readings::{Balance, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings};
+pub use readings::{
+    Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Node, Pool, Readings,
+};
 pub use rule::{Rule, Thresholds};
 pub(crate) use window::difference;

@@ -1,5 +1,7 @@
-//! The metrics in the Prometheus text format: today's usage, this node, the provider, and the pools. Labels are names
-//! of pools, providers and described kinds, so no caller can increase their number.
+//! The metrics in the Prometheus text format: today's usage, this node, the provider, the pools and the budgets. Labels
+//! are names of pools, budgets, providers and described kinds, so no caller can increase their number.
+
+mod budgets;
 
 use crate::account::KnownAccount;
 use crate::latencies::{BUCKETS_S, Latencies};
@@ -32,14 +34,18 @@ struct Metric<T> {
 struct Page(String, String);
 
 impl Page {
+    /// The head of a metric. That of an amount names the currency of the node.
     fn head(&mut self, name: &str, metric_type: MetricType, help: &str) {
+        match name.contains("_micros") {
+            true => self.plain_head(name, metric_type, &format!("{} In {}.", help.trim(), self.1)),
+            false => self.plain_head(name, metric_type, help),
+        }
+    }
+
+    fn plain_head(&mut self, name: &str, metric_type: MetricType, help: &str) {
         let metric_type = match metric_type {
             MetricType::Gauge => "gauge",
             MetricType::Counter => "counter",
-        };
-        let help = match name.contains("_micros") {
-            true => format!("{} In {}.", help.trim(), self.1),
-            false => help.to_owned(),
         };
         _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {metric_type}");
     }
@@ -313,9 +319,13 @@ pub async fn metrics_text(monitor: &Monitor, traces: Option<&Traces>, counts: Ap
     let now = engine.now();
     let today = Day::of(now);
     let yesterday = Day(today.0.saturating_sub(1));
-    let (pools, usage, order_counts) =
-        tokio::join!(engine.pools(), engine.usage(yesterday, today), engine.order_counts());
-    let is_up = pools.is_ok() && usage.is_ok() && order_counts.is_ok();
+    let (pools, usage, order_counts, budgets) = tokio::join!(
+        engine.pools(),
+        engine.usage(yesterday, today),
+        engine.order_counts(),
+        engine.budget_views()
+    );
+    let is_up = pools.is_ok() && usage.is_ok() && order_counts.is_ok() && budgets.is_ok();
     let mut page = Page(String::new(), engine.currency().to_owned());
     page.gauge("quittance_store_up", "1 if the store answers.", u8::from(is_up));
     if let Ok(OrderCounts { open, dead }) = order_counts {
@@ -338,6 +348,7 @@ pub async fn metrics_text(monitor: &Monitor, traces: Option<&Traces>, counts: Ap
     page.samples(POOL_METRICS, "pool", &pool_states(pools.unwrap_or_default(), now));
     let demand: Vec<_> = engine.demand().into_iter().collect();
     page.samples(DEMAND_METRICS, "pool", &demand);
+    budgets::add(&mut page, &budgets.unwrap_or_default());
     let usage = in_currency(usage.unwrap_or_default(), engine.currency());
     add_usage(&mut page, &by_kind(usage, today));
     page.0

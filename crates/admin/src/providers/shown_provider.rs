@@ -69,6 +69,14 @@ pub struct ProviderDetail {
     /// Balance in `currency`; null if it is not known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     pub balance: Option<String>,
+    /// Spent here in the last 24 hours, by the usage of all nodes; that of yesterday counts in proportion. Null if a cost is
+    /// not known.
+    #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
+    pub spent_last_day: Option<String>,
+    pub spent_last_day_micros: Option<u64>,
+    /// When the balance ends at the spending of the last 24 hours; null if nothing was spent, or if one of them is not known.
+    #[schema(format = DateTime)]
+    pub balance_ends: Option<String>,
     /// Since when the account is faulty; null if that is not known.
     #[schema(format = DateTime)]
     pub since: Option<String>,

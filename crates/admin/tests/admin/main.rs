@@ -5,6 +5,7 @@ mod alerts;
 #[path = "../../../gateway/tests/gateway/v1/apis.rs"]
 #[expect(dead_code, reason = "the gateway's own tests use more of it")]
 mod apis;
+mod budgets;
 #[path = "../../../gateway/tests/gateway/v1/counting_store.rs"]
 mod counting_store;
 mod dead;

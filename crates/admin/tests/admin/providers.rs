@@ -44,7 +44,8 @@ async fn each_provider_is_shown_with_its_account_and_what_is_not_known_is_null()
         json!({
             "name": name, "mode": "active", "state": "ok", "until_ms": null, "spacing_ms": null, "fault": null,
             "since_ms": null, "since": null, "currency": "USD", "balance": "12.5", "balance_micros": 12_500_000,
-            "threads": { "total": 5, "working": 2 }, "protocol": protocol, "dialect": dialect, "open_tasks": 0,
+            "threads": { "total": 5, "working": 2 }, "spent_last_day": "0", "spent_last_day_micros": 0,
+            "balance_ends": null, "protocol": protocol, "dialect": dialect, "open_tasks": 0,
             "kinds": null, "tenants": null, "weight": 1, "measured": [],
         })
     };

@@ -1,9 +1,12 @@
 //! The accounts of the providers, if no daemon reports them: this process asks the providers itself.
 
-use quittance::Account;
-use quittance_admin::providers::{ProviderDetail, ShownWorking};
+use quittance::lifecycle::Money;
+use quittance::{Account, SystemClock};
+use quittance_admin::providers::{ProviderDetail, ShownWorking, balance_ends};
 use quittance_config::Config;
 use quittance_daemon::{ApiClient, configured_node};
+use quittance_ports::Clock;
+use quittance_ports::moment::rfc3339;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -35,6 +38,8 @@ pub(super) async fn complete(providers: &mut [ProviderDetail], client: &ApiClien
 
 fn fill_in(shown: &mut ProviderDetail, account: &Account) {
     shown.balance = account.balance.map(|balance| balance.to_string());
+    let spent = shown.spent_last_day_micros.map(Money);
+    shown.balance_ends = balance_ends(account.balance, spent, SystemClock.now()).map(rfc3339);
     shown.provider.balance_micros = account.balance.map(|balance| balance.0);
     let working =
         |threads: quittance_ports::Threads| ShownWorking { total: threads.total, working: threads.working };

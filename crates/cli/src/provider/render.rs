@@ -4,11 +4,13 @@ use crate::output::{harmless, roughly};
 use crate::text_table::{self, PLAIN, cell, count, styled};
 use anstyle::{AnsiColor, Style};
 use quittance::SystemClock;
+use quittance::lifecycle::Timestamp;
 use quittance_admin::providers::{
     ChangedProvider, ProviderDetail, ProviderList, ShownMeasured, ShownProvider, ShownRouting,
 };
 use quittance_config::duration;
 use quittance_ports::Clock;
+use quittance_ports::moment::read_rfc3339;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -141,6 +143,8 @@ pub(super) fn one(detail: &ProviderDetail) -> String {
     line(&mut text, "mode", &harmless(&provider.mode));
     line(&mut text, "currency", &harmless(&provider.currency));
     line(&mut text, "balance", &balance(detail).replace(NOT_KNOWN, "not known"));
+    line(&mut text, "spent", &spent_last_day(detail));
+    line(&mut text, "ends", &balance_ends(detail, now_ms()));
     if provider.threads.is_some() {
         line(&mut text, "threads", &format!("{} in use", threads(provider)));
     }
@@ -158,6 +162,28 @@ pub(super) fn one(detail: &ProviderDetail) -> String {
         text += &measured(&detail.measured);
     }
     text
+}
+
+fn spent_last_day(detail: &ProviderDetail) -> String {
+    let currency = harmless(&detail.provider.currency);
+    match &detail.spent_last_day {
+        Some(spent) => format!("{} {currency} in the last 24 hours", harmless(spent)),
+        None => "not known, because a cost of the last 24 hours is not known".to_owned(),
+    }
+}
+
+/// When the balance ends.
+fn balance_ends(detail: &ProviderDetail, now_ms: u64) -> String {
+    let at = detail.balance_ends.as_deref().and_then(read_rfc3339).map(Timestamp::as_millis);
+    match (at, detail.spent_last_day_micros, &detail.balance) {
+        (Some(at), ..) => {
+            let left = roughly(Duration::from_millis(at.saturating_sub(now_ms)));
+            let moment = harmless(detail.balance_ends.as_deref().unwrap_or_default());
+            format!("the balance ends in {left}, at {moment}, if spending goes on like this")
+        }
+        (None, Some(0), Some(_)) => "the balance does not end: nothing was spent".to_owned(),
+        _ => "not known".to_owned(),
+    }
 }
 
 /// What to do about the state.
@@ -233,7 +259,8 @@ mod tests {
             "name": "main", "mode": "active", "state": "ok", "until_ms": null, "spacing_ms": null, "fault": null,
             "since_ms": null, "since": null, "currency": "USD", "balance": null, "balance_micros": null,
             "threads": null, "protocol": "classic", "dialect": "2captcha", "open_tasks": null, "kinds": null,
-            "tenants": null, "weight": 1, "measured": [],
+            "tenants": null, "weight": 1, "measured": [], "spent_last_day": null, "spent_last_day_micros": null,
+            "balance_ends": null,
         });
         for (name, value) in change.as_object().unwrap() {
             detail[name] = value.clone();
@@ -319,6 +346,23 @@ mod tests {
         let text = plain(&one(&detail(&json!({ "measured": measured }))));
         assert!(text.contains("image      40      4.2 s  9.0 s  12.0 s  98.7 %"), "{text}");
         assert!(text.contains("turnstile  3       -      -      -       -"), "{text}");
+    }
+
+    #[test]
+    fn the_end_of_a_balance_is_shown_as_far_as_it_is_known() {
+        let shown = |change: &Value| plain(&one(&detail(change)));
+        let text = shown(&json!({}));
+        assert!(
+            text.contains("spent      not known, because") && text.contains("ends       not known\n"),
+            "{text}"
+        );
+        let quiet = json!({ "balance": "12.5", "spent_last_day": "0", "spent_last_day_micros": 0 });
+        assert!(shown(&quiet).contains("ends       the balance does not end: nothing was spent\n"));
+        let at = quittance_ports::moment::rfc3339(Timestamp::from_millis(now_ms() + 10_790_000));
+        let ends = json!({ "balance": "12.5", "spent_last_day": "100", "spent_last_day_micros": 100_000_000, "balance_ends": at });
+        let text = shown(&ends);
+        assert!(text.contains("spent      100 USD in the last 24 hours\n"), "{text}");
+        assert!(text.contains("ends       the balance ends in 2 h, at 2"), "{text}");
     }
 
     #[test]

@@ -16,12 +16,13 @@ use std::fmt::Write;
 
 const BOLD: Style = Style::new().bold();
 /// The name in the usage, the heading of its column, and its name in full.
-const LINES: [(&str, &str, &str); 13] = [
+const LINES: [(&str, &str, &str); 14] = [
     ("asked", "ASKED", "asked"),
     ("joined", "JOINED", "joined"),
     ("cached", "CACHED", "cached"),
     ("from_stock", "STOCK", "from stock"),
     ("paid", "PAID", "paid"),
+    ("rejected", "REJECTED", "rejected"),
     ("retried", "RETRIED", "retried"),
     ("recovered_by_poll", "BY POLL", "recovered by poll"),
     ("in_doubt_settled", "SETTLED", "in doubt, settled"),

@@ -1,6 +1,7 @@
 //! Tests of the built binary with stores: moved orders, pools, the stock. Stores here are folders, or servers that do
 //! not exist. Real servers, and daemons that share one, are in `crates/e2e`.
 
+mod budgets;
 mod config_check;
 mod doctor;
 mod house;

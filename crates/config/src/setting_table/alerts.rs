@@ -21,6 +21,10 @@ pub(super) static ROWS: &[Setting] = rows! {
         "alert when the balance lasts less than this, at the spending rate of the last hour";
     "alerts.budget_used" [alerts.thresholds.budget_used_permille] SettingShape::Ratio,
         "alert when a pool has spent this ratio of its hourly budget";
+    "alerts.budget_low" [alerts.thresholds.budget_low_permille] SettingShape::Ratio,
+        "alert when less than this ratio of a budget is left in its period";
+    "alerts.budget_spent" [alerts.thresholds.budget_spent] SettingShape::Flag,
+        "alert when a budget allows no purchase, because its limit is reached, or a price is not known";
     "alerts.in_doubt_rate" [alerts.thresholds.in_doubt_permille] SettingShape::Ratio,
         "alert when more than this ratio of the attempts of ten minutes end in doubt";
     "alerts.in_doubt_attempts" [alerts.thresholds.in_doubt_attempts] MANY,

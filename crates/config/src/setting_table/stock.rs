@@ -1,17 +1,19 @@
-//! The stock and the usage: pools, how long answers live, what they cost, and how long the usage is kept.
+//! The stock and the usage: pools, how long answers live, what they cost, what may be spent, and how long the usage is
+//! kept.
 
 use super::{POSITIVE, SECOND_OR_MORE, count, rows};
 use crate::Config;
 use crate::setting::Setting;
 use crate::setting_shape::SettingShape;
 use quittance::{LifeRule, PoolSpec};
+use quittance_engine::BudgetRule;
 use quittance_ports::SIZE_MAX;
 
 const SIZE: SettingShape = count(1, SIZE_MAX as u64);
 const DAYS: SettingShape = count(1, 3660);
 
 pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
-    [POOLS, LIFETIMES, USAGE].into_iter().flatten()
+    [POOLS, LIFETIMES, USAGE, BUDGETS].into_iter().flatten()
 }
 
 static POOLS: &[Setting] = rows! {
@@ -52,4 +54,25 @@ static USAGE: &[Setting] = rows! {
     "prices.*" [] SettingShape::Money,
         "price of an answer of this kind, where the provider does not report one: callbacks never do, and some \
          services never do. Overrides the built-in price list of the service";
+};
+
+static BUDGETS: &[Setting] = rows! {
+    BudgetRule:
+    "budget.*.name" [] SettingShape::Label, "name of the budget";
+    "budget.*.limit" [override limit] SettingShape::Money,
+        "most that all nodes together may spend in one period; more than 0 (docs/budgets.md)";
+    "budget.*.period" [period] SettingShape::OneOf(&["hour", "day", "month"]),
+        "when the budget begins again: with each clock hour, day or month, in UTC";
+    "budget.*.at_limit" [at_limit] SettingShape::OneOf(&["refuse", "wait", "cheaper_provider"]),
+        "what happens to an order that the budget does not allow. `refuse`: it is refused, or becomes a dead letter. \
+         `wait`: it waits for the next period, up to its deadline. `cheaper_provider`: it goes to a provider whose price \
+         fits into the rest; if there is none, it is refused";
+    "budget.*.tenant" [scope.tenant] SettingShape::Label, "counts only orders of this tenant; absent: all";
+    "budget.*.target" [scope.target] SettingShape::Host, "counts only orders for these page hosts; absent: all";
+    "budget.*.kind" [scope.kind] SettingShape::Kind, "counts only orders of this kind; absent: all";
+    "budget.*.provider" [scope.provider] SettingShape::Label, "counts only attempts at this provider; absent: all";
+    "budget.*.pool" [scope.pool] SettingShape::Label, "counts only orders that this pool places; absent: all";
+    "budget.*.currency" [override currency] SettingShape::Currency,
+        "currency of the limit; it must be that of every provider that is counted. Absent: that of `provider`, else that of \
+         the first provider";
 };

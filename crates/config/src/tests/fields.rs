@@ -106,6 +106,8 @@ fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
             balance_low: "alerts.balance_low",
             balance_lasts: "alerts.balance_lasts",
             budget_used_permille: "alerts.budget_used",
+            budget_low_permille: "alerts.budget_low",
+            budget_spent: "alerts.budget_spent",
             in_doubt_permille: "alerts.in_doubt_rate",
             in_doubt_attempts: "alerts.in_doubt_attempts",
             webhooks_failed: "alerts.webhooks_failed",
@@ -141,7 +143,7 @@ fn of_policy(fields: &mut Fields, policy: Policy) {
         max_retries: "retry.max_retries",
         webhook_pauses: "webhooks.pauses";
         account_max_retries, callbacks, callback_address, callback_lost, backoff, faults, pace, poll_rules, clock_skew, unsolvable, result_kept,
-        other_currency, can_fail_over, routing, quickest, queue_wait, no_budget_until
+        other_currency, can_fail_over, hedge_after, routing, quickest, queue_wait, no_budget_until
     } = policy);
     named!(fields, Backoff { base: "retry.base", cap: "retry.cap", jitter: "retry.jitter" } = policy.backoff);
     named!(fields, Pace { p50: "timing.p50", p95: "timing.p95", p99: "timing.p99" } = policy.pace);

@@ -1,6 +1,7 @@
 //! Configurations as operators write them, right and wrong, through the public interface of the crate.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod budgets;
 mod errors;
 mod gateway;
 mod layers;

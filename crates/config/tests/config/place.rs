@@ -149,6 +149,19 @@ pageurl = "https://example.com/login"
 kind = "recaptcha_v3"
 size = 5
 params = { googlekey = "6Le", pageurl = "https://example.com/", min_score = 0.3 }
+[[budget]]
+name = "team-a-images"
+limit = "25.00"
+period = "month"
+at_limit = "cheaper_provider"
+tenant = "team-a"
+target = "*.example.org"
+kind = "image"
+provider = "second-hand"
+[[budget]]
+name = "all"
+limit = 0.5
+period = "hour"
 "#;
 
 pub(crate) fn full() -> Place {

@@ -18,6 +18,12 @@ impl BudgetPeriod {
         }
     }
 
+    /// The period of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|period| period.name() == name)
+    }
+
     /// When the period of this moment began.
     #[must_use]
     pub const fn begins(self, at: Timestamp) -> Timestamp {

@@ -123,6 +123,28 @@ fn a_task_that_was_rejected_at_once_costs_nothing() {
     assert_eq!(case.spent(), (Some(0), 0));
 }
 
+/// What did not reach the provider was not rejected by it, and a reply that is repeated counts once.
+#[test]
+fn a_submit_that_the_provider_rejects_is_counted_once() {
+    for (class, rejected) in [
+        (FaultClass::Busy, 1),
+        (FaultClass::NoFunds, 1),
+        (FaultClass::NotSold, 1),
+        (FaultClass::Caller, 1),
+        (FaultClass::UnlistedCode, 1),
+        (FaultClass::Unreachable, 0),
+    ] {
+        let mut case = ChargeCase::new(rules(Unsolvable::Charged), Some(5), false);
+        case.step(0, WAKE);
+        let outcome = SubmitOutcome::Rejected(Fault::new(class, "CODE"));
+        let reply = Event::Submitted { attempt: 1, outcome };
+        case.step(1, reply.clone());
+        let again = transition(&case.order, reply, START + secs(2), &case.policy);
+        assert!(matches!(again, Decision::Ignore(_)), "{class:?}");
+        assert_eq!((case.usage.rejected, case.usage.paid), (rejected, 0), "{class:?}");
+    }
+}
+
 #[test]
 fn a_task_that_is_gone_may_have_been_charged() {
     let mut case = ChargeCase::new(rules(Unsolvable::Free), Some(5), false);

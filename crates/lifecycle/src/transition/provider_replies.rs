@@ -42,6 +42,8 @@ impl NextOrder {
                 self.doubt(number, policy)
             }
             (Progress::Sent | Progress::GivenUp { .. }, SubmitOutcome::Rejected(fault)) => {
+                // What did not arrive says nothing about the provider's will.
+                self.counters.rejected = u64::from(fault.class != FaultClass::Unreachable);
                 self.faulted(number, fault, policy)
             }
             _ => Decision::Ignore(WhyIgnored::OldNews),

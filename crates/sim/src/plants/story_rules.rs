@@ -1,9 +1,9 @@
-//! Planted bugs about retries, replays after an outage and webhooks. The stories about these rules catch them: the
+//! Planted bugs about retries, replays after an outage, webhooks and counters. The stories about these rules catch them: the
 //! random lives have no operator who sets such limits.
 
 use quittance_lifecycle::{
-    Decision, DeliveryOutcome, Event, Order, Policy, RetryLimits, Terms, TimelineEvent, Timestamp,
-    WebhookPauses, transition,
+    Decision, DeliveryOutcome, Event, Order, Policy, RetryLimits, SubmitOutcome, Terms, TimelineEvent,
+    Timestamp, WebhookPauses, transition,
 };
 use std::sync::Arc;
 
@@ -79,6 +79,23 @@ pub fn the_webhook_schedule_is_fixed(
     policy: &Policy,
 ) -> Decision {
     transition(order, event, now, &Policy { webhook_pauses: WebhookPauses::DEFAULT, ..*policy })
+}
+
+/// Bug: a submit that did not reach the provider counts as rejected by it.
+pub fn what_did_not_arrive_was_rejected(
+    order: &Order,
+    event: Event,
+    now: Timestamp,
+    policy: &Policy,
+) -> Decision {
+    let is_rejected = matches!(&event, Event::Submitted { outcome: SubmitOutcome::Rejected(_), .. });
+    match transition(order, event, now, policy) {
+        Decision::Advance(mut advance) if is_rejected => {
+            advance.counters.rejected = 1;
+            Decision::Advance(advance)
+        }
+        other => other,
+    }
 }
 
 fn with_next(decision: Decision, change: impl FnOnce(&mut Order)) -> Decision {

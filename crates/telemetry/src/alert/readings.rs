@@ -2,6 +2,7 @@
 
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
+use std::time::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readings {
@@ -24,6 +25,8 @@ pub struct Readings {
     /// The currency of all amounts, except balances.
     pub currency: String,
     pub pools: Option<Vec<Pool>>,
+    /// The limits of what may be spent.
+    pub budgets: Option<Vec<BudgetReading>>,
     pub nodes: Option<Vec<Node>>,
     /// The endpoints of webhooks that fail or failed a short time ago.
     pub endpoints: Option<Vec<FailingEndpoint>>,
@@ -64,6 +67,23 @@ pub struct Balance {
     pub currency: String,
     /// `None` if it is not known.
     pub money: Option<Money>,
+}
+
+/// What is spent of a budget in the present period.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetReading {
+    pub name: String,
+    /// By ISO 4217.
+    pub currency: String,
+    /// The name of its period, such as `day`.
+    pub period: &'static str,
+    pub limit: Money,
+    /// What was charged, and what is held for attempts, in progress or next.
+    pub used: Money,
+    /// Why nothing is bought from it now; `None` while it allows purchases.
+    pub stopped: Option<String>,
+    /// Until the next period begins.
+    pub left: Duration,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -29,6 +29,8 @@ rules! {
     BalanceLow "balance_low",
     BalanceEnds "balance_ends",
     BudgetEnds "budget_ends",
+    BudgetLow "budget_low",
+    BudgetSpent "budget_spent",
     InDoubtRate "in_doubt_rate",
     CallersNotReached "callers_not_reached",
     EndpointOff "endpoint_off",
@@ -55,6 +57,7 @@ impl Rule {
             Self::ProviderPaused
                 | Self::ProviderBroken
                 | Self::BalanceLow
+                | Self::BudgetSpent
                 | Self::StoreAway
                 | Self::StoreForgot
                 | Self::RecordsUnreadable
@@ -76,6 +79,10 @@ pub struct Thresholds {
     pub balance_lasts: Duration,
     /// The used part of a pool's hourly budget, in thousandths.
     pub budget_used_permille: u32,
+    /// The part of a budget that must be left, in thousandths.
+    pub budget_low_permille: u32,
+    /// Whether a budget that allows no purchase raises an alert.
+    pub budget_spent: bool,
     /// The part of the attempts of ten minutes that can end in doubt, in thousandths, if there are at least
     /// `in_doubt_attempts`.
     pub in_doubt_permille: u32,
@@ -107,6 +114,8 @@ impl Default for Thresholds {
             balance_low: Money(1_000_000),
             balance_lasts: Duration::from_secs(24 * 3600),
             budget_used_permille: 900,
+            budget_low_permille: 100,
+            budget_spent: true,
             in_doubt_permille: 50,
             in_doubt_attempts: 20,
             webhooks_failed: 10,
@@ -146,6 +155,8 @@ impl Thresholds {
             | Rule::BalanceLow
             | Rule::BalanceEnds
             | Rule::BudgetEnds
+            | Rule::BudgetLow
+            | Rule::BudgetSpent
             | Rule::InDoubtRate
             | Rule::CallersNotReached
             | Rule::CallbacksMissing => SETTLE,
@@ -172,6 +183,8 @@ impl Thresholds {
             Rule::BalanceLow => self.balance_low.0 > 0,
             Rule::BalanceEnds => !self.balance_lasts.is_zero(),
             Rule::BudgetEnds => self.budget_used_permille > 0,
+            Rule::BudgetLow => self.budget_low_permille > 0,
+            Rule::BudgetSpent => self.budget_spent,
             Rule::InDoubtRate => self.in_doubt_permille > 0,
             Rule::CallersNotReached => self.webhooks_failed > 0,
             Rule::EndpointOff => self.endpoint_off,

@@ -65,7 +65,7 @@ fn one(subject: &str, level: AlertLevel, words: String) -> Option<Vec<RuleReadin
     Some(vec![RuleReading { subject: subject.into(), level, words }])
 }
 
-const fn level(is_high: bool, is_low: bool) -> AlertLevel {
+pub(super) const fn level(is_high: bool, is_low: bool) -> AlertLevel {
     match (is_high, is_low) {
         (true, _) => AlertLevel::High,
         (_, true) => AlertLevel::Low,
@@ -116,6 +116,7 @@ impl Judge<'_> {
             Rule::BalanceLow => self.balances_low(),
             Rule::BalanceEnds => self.balance_ends(),
             Rule::BudgetEnds => self.budgets_end(),
+            Rule::BudgetLow | Rule::BudgetSpent => self.budgets(rule),
             Rule::InDoubtRate => self.in_doubt_rate(),
             Rule::CallersNotReached => self.callers_not_reached(),
             Rule::EndpointOff => self.endpoints_off(),

@@ -7,10 +7,10 @@ use super::oldest_dead_letter::OldestDeadLetter;
 use super::{Monitor, MonitorState, marks};
 use crate::account::KnownAccount;
 use crate::alert::{
-    AlertChange, AlertEngine, Balance, DeadLetterReading, FailingEndpoint, Health, Named, Node, Pool,
-    Readings, Rule, Thresholds, words,
+    AlertChange, AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Named,
+    Node, Pool, Readings, Rule, Thresholds, words,
 };
-use quittance_engine::{Engine, ProviderState};
+use quittance_engine::{BudgetView, Engine, ProviderState};
 use quittance_lifecycle::Timestamp;
 use quittance_ports::membership::SILENT_AFTER;
 use quittance_ports::{
@@ -323,6 +323,9 @@ impl Monitor {
             readings.nodes = Some(nodes(state));
             readings.endpoints = Some(endpoints(&state.reader.documents));
         }
+        if reader.has_budgets {
+            readings.budgets = Some(reader.budgets.iter().map(|view| budget(view, now)).collect());
+        }
         if reader.has_order_counts {
             readings.dead = self.dead_letters(state, now).await;
             readings.unreadable = engine.records_unreadable().or(match state.reader.order_counts.dead {
@@ -399,6 +402,20 @@ impl Monitor {
         }
         let oldest = keeper.oldest.read(self.engine(), now, keeper.dead_age_max).await.ok()?;
         Some(DeadLetterReading { count: reader.order_counts.dead, oldest })
+    }
+}
+
+fn budget(view: &BudgetView, now: Timestamp) -> BudgetReading {
+    let mut used = view.spent;
+    used += view.reserved;
+    BudgetReading {
+        name: view.rule.name.clone(),
+        currency: view.rule.currency.clone(),
+        period: view.rule.period.name(),
+        limit: view.rule.limit,
+        used,
+        stopped: view.stopped.clone(),
+        left: view.ends.since(now),
     }
 }
 

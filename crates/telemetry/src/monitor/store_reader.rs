@@ -5,7 +5,7 @@ use super::history::{History, Sample};
 use crate::account::KnownAccount;
 use crate::latencies::LatencyPercentiles;
 use crate::money;
-use quittance_engine::{Engine, PoolView, ProviderView};
+use quittance_engine::{BudgetView, Engine, PoolView, ProviderView};
 use quittance_lifecycle::{Counters, Phase, PriceSum, Timestamp};
 use quittance_ports::{
     AlertNote, BulkDocument, Day, Members, OrderCounts, SharedDocument, StoreError, StoredDocument, Which,
@@ -38,6 +38,7 @@ const fn intervals(watched_s: u64, unwatched_s: u64) -> Intervals {
 const USAGE: Intervals = intervals(1, 5);
 const ORDER_COUNTS: Intervals = intervals(2, 15);
 const MEMBERSHIP: Intervals = intervals(2, 5);
+const BUDGETS: Intervals = intervals(5, 5);
 
 /// How many open orders are in which phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -100,6 +101,7 @@ pub(super) struct StoreReader {
     order_counts_read: LastRead,
     phases_read: LastRead,
     membership_read: LastRead,
+    budgets_read: LastRead,
     pub(super) store_is_up: bool,
     pub(super) today: Counters,
     pub(super) saved: PriceSum,
@@ -108,10 +110,12 @@ pub(super) struct StoreReader {
     is_sampled: bool,
     pub(super) members: Members,
     pub(super) documents: Vec<StoredDocument>,
+    pub(super) budgets: Vec<BudgetView>,
     /// Whether each part was ever read.
     pub(super) has_usage: bool,
     pub(super) has_order_counts: bool,
     pub(super) has_membership: bool,
+    pub(super) has_budgets: bool,
 }
 
 impl StoreReader {
@@ -152,6 +156,12 @@ impl StoreReader {
             (self.members, self.documents) = (membership.members().await?, membership.documents().await?);
             self.has_membership = true;
             self.membership_read.done(began);
+        }
+        let began = Instant::now();
+        if self.budgets_read.is_due(BUDGETS, is_watched) {
+            self.budgets = engine.budget_views().await?;
+            self.has_budgets = true;
+            self.budgets_read.done(began);
         }
         let began = Instant::now();
         // Phases are for watchers only, and are scaled to the number of open orders.

@@ -3,8 +3,8 @@
 use quittance_lifecycle::{Counters, Money, Timestamp};
 use quittance_ports::Spent;
 use quittance_telemetry::alert::{
-    AlertChange, AlertEngine, Balance, DeadLetterReading, FailingEndpoint, Health, Named, Node, Pool,
-    Readings, Rule, Thresholds,
+    AlertChange, AlertEngine, Balance, BudgetReading, DeadLetterReading, FailingEndpoint, Health, Named,
+    Node, Pool, Readings, Rule, Thresholds,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -365,6 +365,49 @@ fn a_store_that_is_away_clears_nothing_because_no_node_can_look() {
     assert_eq!(cleared, BTreeSet::from(all), "one that was started again is not silent");
 }
 
+fn budget(used: u64, stopped: Option<&str>) -> Readings {
+    let budget = BudgetReading {
+        name: "team-a".into(),
+        currency: "USD".into(),
+        period: "day",
+        limit: Money(25_000_000),
+        used: Money(used),
+        stopped: stopped.map(str::to_owned),
+        left: Duration::from_secs(3 * 3600),
+    };
+    Readings { budgets: Some(vec![budget]), ..well() }
+}
+
+#[test]
+fn a_budget_that_is_nearly_used_up_is_reported_and_cleared_when_a_period_begins() {
+    let mut post = Post::new(Thresholds::default());
+    assert_eq!(post.watch(0..100, |_| budget(22_500_000, None)), [], "a tenth is left");
+    assert_eq!(post.watch(100..200, |_| budget(22_500_001, None)), [(110, true, Rule::BudgetLow)]);
+    let words = &post.words[&(Rule::BudgetLow, "team-a".into())];
+    assert!(
+        words.starts_with("2.499999 USD is left of the 25 USD that the budget team-a allows in this day"),
+        "{words}"
+    );
+    assert!(words.contains("which ends in 3 hours: see who spends"), "{words}");
+    assert_eq!(post.watch(200..300, |_| budget(22_000_000, None)), [], "a little more is not enough");
+    assert_eq!(post.watch(300..400, |_| budget(0, None)), [(360, false, Rule::BudgetLow)]);
+}
+
+#[test]
+fn a_budget_that_allows_no_purchase_is_reported_with_the_reason_whatever_is_left() {
+    let mut post = Post::new(Thresholds::default());
+    let unpriced = Some("the cost of 2 attempts is not known");
+    assert_eq!(post.watch(0..100, |_| budget(0, unpriced)), [(10, true, Rule::BudgetSpent)]);
+    let words = &post.words[&(Rule::BudgetSpent, "team-a".into())];
+    assert!(words.contains("begins again in 3 hours: the cost of 2 attempts is not known."), "{words}");
+    assert!(words.contains("`quittance budget show team-a`"), "{words}");
+    assert_eq!(post.watch(100..200, |_| budget(0, None)), [(160, false, Rule::BudgetSpent)]);
+    assert!(Rule::BudgetSpent.is_grave() && !Rule::BudgetLow.is_grave());
+    assert_eq!(post.watch(200..300, |_| budget(25_000_000, None)), [(210, true, Rule::BudgetLow)]);
+    let gone = |_| Readings { budgets: Some(Vec::new()), ..well() };
+    assert_eq!(post.watch(300..400, gone), [(360, false, Rule::BudgetLow)], "the budget is gone");
+}
+
 #[test]
 fn a_rule_that_is_switched_off_is_silent_and_clears_what_it_has_raised() {
     let off = Thresholds {
@@ -375,6 +418,8 @@ fn a_rule_that_is_switched_off_is_silent_and_clears_what_it_has_raised() {
         balance_low: Money(0),
         balance_lasts: Duration::ZERO,
         budget_used_permille: 0,
+        budget_low_permille: 0,
+        budget_spent: false,
         in_doubt_permille: 0,
         webhooks_failed: 0,
         endpoint_off: false,
@@ -459,7 +504,15 @@ fn anything(rng: &mut Rng, now: Timestamp, counts: &mut Counters) -> Readings {
         has_spilled: rng.roll(2) > 0,
     });
     let nodes: Vec<_> = nodes.collect();
+    let budget = BudgetReading {
+        name: "day".into(),
+        limit: Money(1000),
+        used: Money(rng.roll(1200)),
+        stopped: (rng.roll(8) == 0).then(|| "the limit is reached".into()),
+        ..BudgetReading::default()
+    };
     Readings {
+        budgets: rng.maybe(vec![budget]),
         endpoints: Some(Vec::new()),
         at: now,
         store_is_up: rng.roll(2) > 0,

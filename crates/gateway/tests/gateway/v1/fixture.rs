@@ -6,7 +6,7 @@ use super::talk::{Answered, Ask};
 use crate::flaky_store::FlakyStore;
 use async_trait::async_trait;
 use quittance_admin::{Admin, AdminSettings};
-use quittance_engine::{CallbackAddress, Engine, ProviderRules, Settings, World};
+use quittance_engine::{BudgetRule, CallbackAddress, Engine, ProviderRules, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, CommitFeed, Gateway, GatewaySettings, KeyDigest, OrderService, TenantSettings, Tenants,
     WebhookSettings, Webhooks, webhook_text,
@@ -94,7 +94,14 @@ impl Fixture {
     pub(crate) async fn of_two_providers(settings: AdminSettings) -> Self {
         let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
         let set = GatewaySettings::default();
-        Self::build_with(vec![anna], true, set, settings, None, &["main", "spare"]).await
+        Self::build_with(vec![anna], true, set, settings, None, (&["main", "spare"], Vec::new())).await
+    }
+
+    /// A node with the tenant anna and these budgets.
+    pub(crate) async fn budgeted(budgets: Vec<BudgetRule>) -> Self {
+        let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
+        let (set, operator) = (GatewaySettings::default(), AdminSettings::default());
+        Self::build_with(vec![anna], true, set, operator, None, (&["default"], budgets)).await
     }
 
     /// A node whose provider cannot call back, so that an order in doubt becomes a dead letter at once.
@@ -132,7 +139,7 @@ impl Fixture {
         operator: AdminSettings,
         traces: Option<Traces>,
     ) -> Self {
-        Self::build_with(tenants, has_callbacks, set, operator, traces, &["default"]).await
+        Self::build_with(tenants, has_callbacks, set, operator, traces, (&["default"], Vec::new())).await
     }
 
     async fn build_with(
@@ -141,7 +148,7 @@ impl Fixture {
         set: GatewaySettings,
         operator: AdminSettings,
         traces: Option<Traces>,
-        names: &[&str],
+        (names, budgets): (&[&str], Vec<BudgetRule>),
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -166,6 +173,7 @@ impl Fixture {
             let rules = |name: &&str| ProviderRules { name: (*name).into(), ..ProviderRules::default() };
             settings.providers = names.iter().map(rules).collect();
         }
+        settings.budgets = budgets;
         let callback = || CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]);
         settings.callback = has_callbacks.then(callback);
         settings.policy.when_in_doubt = WhenInDoubt::DeadLetter;

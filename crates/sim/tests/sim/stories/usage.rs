@@ -3,6 +3,9 @@
 use crate::stories::provider::{SubmitScript, token};
 use crate::stories::world::{turnstile, world_with_callbacks};
 use quittance_lifecycle::{CallbackResult, Counters, FaultClass};
+use quittance_ports::MemorySpill;
+use quittance_sim::plants::story_rules::{TransitionRule, what_did_not_arrive_was_rejected};
+use std::sync::Arc;
 
 /// Promise: the usage shows what was ordered, paid, saved, retried and lost, and its numbers add up.
 #[test]
@@ -38,6 +41,7 @@ fn the_usage_of_a_day_add_up() {
         refused: 1,
         attempts: 5,
         paid: 3,
+        rejected: 1,
         retried: 1,
         recovered_by_poll: 1,
         solved: 3,
@@ -47,4 +51,29 @@ fn the_usage_of_a_day_add_up() {
         ..Counters::default()
     };
     assert_eq!(world.usage(), expected);
+}
+
+/// How many submits count as rejected, if the provider first cannot be reached, then has no slot, and then takes the task.
+fn rejected(plant: Option<TransitionRule>) -> u64 {
+    let world = world_with_callbacks();
+    let node = world.node_with(Arc::new(MemorySpill::default()), |settings| {
+        if let Some(rule) = plant {
+            settings.rules.plant_transition(rule);
+        }
+    });
+    let unreachable = SubmitScript::Refuses(FaultClass::Unreachable, "no route");
+    let busy = SubmitScript::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
+    world.provider.on_submit("flaky", &[unreachable, busy]);
+    node.asks(turnstile("flaky"));
+    world.after(30);
+    let usage = world.usage();
+    assert_eq!((usage.attempts, usage.paid), (3, 1));
+    usage.rejected
+}
+
+/// Promise: the usage tells a provider that rejects from one that cannot be reached.
+#[test]
+fn a_submit_that_did_not_arrive_is_not_rejected() {
+    assert_eq!(rejected(None), 1);
+    assert_eq!(rejected(Some(what_did_not_arrive_was_rejected)), 2);
 }
