@@ -65,11 +65,11 @@ impl AppState {
         let engine = self.orders.engine();
         let tasks = open_tasks(engine).await.map_err(|error| store_problem(&error))?;
         let accounts = self.orders.accounts().read_all(engine.now()).await;
-        let rules: BTreeMap<&str, &ProviderRules> =
-            engine.provider_rules().map(|rules| (rules.name.as_str(), rules)).collect();
+        let rules: BTreeMap<String, ProviderRules> =
+            engine.provider_rules().into_iter().map(|rules| (rules.name.clone(), rules)).collect();
         let detail = |view: ProviderView| {
             let account = account_of(&accounts, &view.name);
-            let (rules, dialect) = (rules.get(view.name.as_str()), self.dialects.get(&view.name));
+            let (rules, dialect) = (rules.get(&view.name), self.dialects.get(&view.name));
             ProviderDetail {
                 protocol: dialect.map(|dialect| dialect.protocol.clone()),
                 dialect: dialect.map(|dialect| dialect.dialect.clone()),

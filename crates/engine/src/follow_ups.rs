@@ -47,7 +47,7 @@ impl Engine {
         let done = match effect {
             Effect::Report { attempt, task, is_good } => {
                 let provider = self.provider_of(&now.order, Some(attempt));
-                let outcome = self.pass_on(provider, &task, is_good).await;
+                let outcome = self.pass_on(&provider, &task, is_good).await;
                 self.apply(&key, None, &Event::ReportPassed { attempt, outcome }).await
             }
             Effect::DeliverWebhook { webhook } => {

@@ -22,6 +22,7 @@ pub mod inspect;
 mod lanes;
 mod lifetimes;
 mod limit;
+mod live;
 mod moments;
 mod node_stats;
 mod outage_replays;
@@ -61,6 +62,9 @@ pub use gate::ProviderState;
 pub use gate_rules::GateRules;
 pub use in_hand::PutBack;
 pub use lifetimes::{LifeRule, TrustView, show_trust, with_life_rules};
+#[doc(hidden)]
+pub use live::ReloadRules;
+pub use live::{ReloadError, ReloadedProvider};
 pub use outage_replays::OutageReplays;
 pub use place::{PlaceError, PlacedOrder};
 pub use pools::{KnownDocument, PoolError, PoolView, price_not_known, spending_not_known};
@@ -71,8 +75,10 @@ pub use shared_gates::ProviderView;
 pub use targets::Targets;
 pub use wait::Outcome;
 
+use arc_swap::ArcSwap;
 use bulk::BulkWatch;
 use in_hand::InHand;
+use live::LiveSettings;
 use node_stats::NodeCounters;
 use outage_replays::OutageWatch;
 use pools::Pools;
@@ -114,8 +120,12 @@ const NOT_COUNTED: u64 = u64::MAX;
 /// [`work`](Self::work), which carries the orders out.
 pub struct Engine {
     world: World,
-    settings: Settings,
-    providers: Vec<Arc<ProviderAccount>>,
+    live: ArcSwap<LiveSettings>,
+    /// The address that providers call.
+    callback: Option<CallbackAddress>,
+    node: u64,
+    /// The currency of the first provider.
+    currency: String,
     unlisted: Mutex<UnlistedCodes>,
     run_queue: Mutex<RunQueue>,
     wakeup: Wakeup,
@@ -190,13 +200,10 @@ impl Engine {
         settings.policy.callbacks = settings.callback.is_some();
         settings.policy.callback_address = settings.callback.as_ref().map(CallbackAddress::mark);
         settings.targets.undescribed.get_or_insert(settings.tenants.is_empty());
-        let rules = settings.providers.iter().cloned().chain(std::iter::repeat(ProviderRules::default()));
-        let adapters = world.providers.iter().map(Arc::clone);
-        let providers = adapters
-            .zip(rules)
-            .map(|(adapter, rules)| Arc::new(ProviderAccount::new(adapter, rules, &settings)));
         Self {
-            providers: providers.collect(),
+            callback: settings.callback.clone(),
+            node: settings.node,
+            currency: settings.providers.first().map(|rules| rules.currency.clone()).unwrap_or_default(),
             unlisted: Mutex::default(),
             run_queue: Mutex::new(RunQueue::new(&settings)),
             wakeup: Wakeup::default(),
@@ -225,15 +232,15 @@ impl Engine {
             stamps: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             usage_compacted_at: AtomicU64::new(0),
+            live: ArcSwap::from_pointee(LiveSettings::new(settings, &world.providers)),
             world,
-            settings,
         }
     }
 
     /// What is known about a kind of this name.
     #[must_use]
     pub fn kind(&self, name: &str) -> Option<Kind> {
-        (self.settings.kinds)(name)
+        (self.settings().kinds)(name)
     }
 
     /// Asks [`work`](Self::work) to take nothing new and to return when what it does is done.
@@ -289,7 +296,8 @@ impl Engine {
     /// several providers, it submits as long as one of them is not paused.
     #[must_use]
     pub fn paused(&self) -> Option<Fault> {
-        let mut faults = self.providers.iter().map(|it| lock(&it.gate).account_fault());
+        let providers = self.providers();
+        let mut faults = providers.iter().map(|it| lock(&it.gate).account_fault());
         let first = faults.next()??;
         faults.all(|fault| fault.is_some()).then_some(first.fault)
     }
@@ -306,31 +314,19 @@ impl Engine {
     /// The number of this node: new for each start of each process.
     #[must_use]
     pub const fn node(&self) -> u64 {
-        self.settings.node
-    }
-
-    /// The name of the first provider.
-    #[must_use]
-    pub fn provider_name(&self) -> &str {
-        &self.providers[0].rules.name
+        self.node
     }
 
     /// The currency of the node: that of its first provider. Amounts in another currency count as not known.
     #[must_use]
     pub fn currency(&self) -> &str {
-        &self.providers[0].rules.currency
+        &self.currency
     }
 
     /// The clock and the timers of this node.
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.world.clock
-    }
-
-    /// The adapter of the first provider.
-    #[must_use]
-    pub fn provider(&self) -> &Arc<dyn Provider> {
-        &self.providers[0].adapter
     }
 
     /// The nodes that share the store, and the documents that they share.
@@ -358,7 +354,7 @@ impl Engine {
 
     /// Calls `on_commit`, so that another part of the process sees what this node has just written.
     fn note_commit(&self, order: &Arc<Order>) {
-        if let Some(on_commit) = &self.settings.on_commit {
+        if let Some(on_commit) = &self.settings().on_commit {
             on_commit(order);
         }
     }
@@ -371,13 +367,13 @@ impl Engine {
 
     /// A number that no other call, on this node or another, gets.
     fn unique(&self) -> u128 {
-        u128::from(self.settings.node) << 64 | u128::from(self.stamps.fetch_add(1, Ordering::Relaxed))
+        u128::from(self.node) << 64 | u128::from(self.stamps.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A number of few bits, which shows which write an order's record holds.
     fn stamp(&self) -> u64 {
         let count = self.stamps.fetch_add(1, Ordering::Relaxed);
-        self.settings.node.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        self.node.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// The settings, with what is known about the provider that the order is at.
@@ -389,7 +385,7 @@ impl Engine {
     fn policy_about(&self, order: &Order, attempt: Option<u32>) -> Policy {
         let kind = order.terms.kind.as_str();
         let provider = self.provider_of(order, attempt);
-        let policy = self.policy_for(provider, kind, || (self.settings.kinds)(kind).map(|kind| kind.pace));
+        let policy = self.policy_for(&provider, kind, || (self.settings().kinds)(kind).map(|kind| kind.pace));
         let policy = self.with_provider(policy, order, attempt);
         Policy { callback_lost: self.is_callback_lost(order), ..policy }
     }
@@ -401,7 +397,7 @@ impl Engine {
         kind: &str,
         usual: impl FnOnce() -> Option<Pace>,
     ) -> Policy {
-        let mut policy = self.settings.policy;
+        let mut policy = self.settings().policy;
         policy.poll_rules = provider.adapter.poll_rules(kind).unwrap_or(policy.poll_rules);
         let learned = lock(&provider.paces).of(kind);
         if let Some(pace) = learned.or_else(usual) {
@@ -453,7 +449,7 @@ impl Engine {
     /// The address that providers call, with its secrets; `None` if providers cannot call.
     #[must_use]
     pub fn callback_address(&self) -> Option<&CallbackAddress> {
-        self.settings.callback.as_ref()
+        self.callback.as_ref()
     }
 
     /// What the store has lost, as far as this node knows; `None` after an operator has acknowledged it.
@@ -482,7 +478,7 @@ impl Engine {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("node", &self.settings.node).finish_non_exhaustive()
+        f.debug_struct("Engine").field("node", &self.node).finish_non_exhaustive()
     }
 }
 

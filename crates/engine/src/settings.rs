@@ -6,6 +6,7 @@ use crate::gate_rules::GateRules;
 use crate::inspect::{Inspection, inspect};
 use crate::lanes::{LaneRule, rank};
 use crate::lifetimes::LifeRule;
+use crate::live::ReloadRules;
 use crate::outage_replays::OutageReplays;
 use crate::providers::{ProviderRules, RoutingRules};
 use crate::retry_rules::RetryRules;
@@ -55,6 +56,7 @@ pub struct Rules {
     /// What a turn costs a tenant of this weight.
     pub(crate) turn_cost: fn(u32) -> u64,
     pub(crate) lane: LaneRule,
+    pub(crate) reload: ReloadRules,
 }
 
 impl Rules {
@@ -67,6 +69,7 @@ impl Rules {
         gate: GateRules::REAL,
         turn_cost,
         lane: rank,
+        reload: ReloadRules::REAL,
     };
 }
 
@@ -108,6 +111,11 @@ impl Rules {
     #[doc(hidden)]
     pub fn plant_lane(&mut self, lane: fn(&[usize; 3], usize) -> (bool, usize)) {
         self.lane = lane;
+    }
+
+    #[doc(hidden)]
+    pub fn plant_reload(&mut self, reload: ReloadRules) {
+        self.reload = reload;
     }
 
     #[doc(hidden)]

@@ -26,6 +26,6 @@ mod weather;
 pub use fleet::Parts;
 pub use judge::Breach;
 pub use life::{Life, live};
-pub use plants::{GATE_PLANTS, GatePlant, PLANTS, Plant, ROUTING_PLANTS, RoutingPlant};
+pub use plants::{GATE_PLANTS, GatePlant, PLANTS, Plant, RELOAD_PLANTS, ROUTING_PLANTS, RoutingPlant};
 pub use script::Script;
 pub use weather::FaultRates;

@@ -337,7 +337,7 @@ impl Monitor {
     /// counts for all nodes.
     fn providers(&self, state: &MonitorState) -> Vec<(String, Health)> {
         let states = self.engine().provider_states();
-        let health = |(name, known): (&str, _)| (name.to_owned(), self.health(known, state));
+        let health = |(name, known)| (name, self.health(known, state));
         states.into_iter().map(health).collect()
     }
 
