@@ -67,9 +67,10 @@ impl AppState {
         let accounts = self.orders.accounts().read_all(engine.now()).await;
         let rules: BTreeMap<String, ProviderRules> =
             engine.provider_rules().into_iter().map(|rules| (rules.name.clone(), rules)).collect();
+        let dialects = self.shown().dialects;
         let detail = |view: ProviderView| {
             let account = account_of(&accounts, &view.name);
-            let (rules, dialect) = (rules.get(&view.name), self.dialects.get(&view.name));
+            let (rules, dialect) = (rules.get(&view.name), dialects.get(&view.name));
             ProviderDetail {
                 protocol: dialect.map(|dialect| dialect.protocol.clone()),
                 dialect: dialect.map(|dialect| dialect.dialect.clone()),

@@ -6,6 +6,7 @@ mod alert_texts;
 mod audit;
 mod completions;
 mod config_command;
+mod config_reload;
 mod csv;
 mod days;
 mod dead;
@@ -138,7 +139,7 @@ enum Command {
     Errors(errors::ErrorsArgs),
     /// List the kinds of captcha, their parameters and lifetimes
     Kinds(kinds::KindsArgs),
-    /// Show or check the configuration
+    /// Show, check or reload the configuration
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -185,7 +186,7 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
             if args.mock {
                 return block_on(serve::run_with_mock(args, config_args, inherited, systemd));
             }
-            block_on(serve::run(args, &load()?, inherited, systemd))
+            block_on(serve::run(args, &load()?, Some(config_args.sources()), inherited, systemd))
         }
         Command::Tenant(args) => tenant::run(args, &load()?),
         Command::Solve(args) if args.mock => block_on(solve::run_with_mock(*args, config_args)),
@@ -208,6 +209,9 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
             block_on(config_command::check(json, read))
         }
         Command::Config { command: ConfigCommand::Show { json } } => config_command::show(json, &load()?),
+        Command::Config { command: ConfigCommand::Reload(args) } => {
+            block_on(config_reload::run(args, &load().map_err(config_reload::refused)?))
+        }
         Command::Completions(args) => completions::run(&args, Cli::command()),
     }
 }

@@ -72,6 +72,13 @@ impl AlertKeeper {
         }
     }
 
+    /// Judges by these thresholds from now on. Alerts that stand are cleared or kept by them.
+    pub(super) fn set_thresholds(&mut self, thresholds: &Thresholds) {
+        self.shared_rules.set_thresholds(thresholds.clone());
+        self.own_rules.set_thresholds(thresholds.clone());
+        self.dead_age_max = thresholds.dead_age;
+    }
+
     /// Whether this node must write the changes.
     fn must_write(&mut self, is_keeper: bool, has_changes: bool, now: Timestamp) -> bool {
         if is_keeper {
