@@ -12,6 +12,7 @@ use quittance_lifecycle::{
 use quittance_ports::Members;
 use quittance_ports::membership::SILENT_AFTER;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The seat of a submit at the provider. Dropping it frees the seat, unless the gate has learned the outcome.
@@ -225,7 +226,9 @@ impl Engine {
             .nodes
             .iter()
             .filter(|member| member.node_status.node != self.node && is_there(member.seen));
-        let nodes = u32::try_from(others.count()).unwrap_or(u32::MAX).saturating_add(1);
+        let others = u32::try_from(others.count()).unwrap_or(u32::MAX);
+        self.other_nodes.store(others, Ordering::Relaxed);
+        let nodes = others.saturating_add(1);
         self.providers().iter().for_each(|it| lock(&it.gate).set_nodes(nodes));
     }
 }

@@ -94,7 +94,7 @@ use spilled::SpilledCounts;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use unlisted::UnlistedCodes;
@@ -124,6 +124,8 @@ pub struct Engine {
     /// The address that providers call.
     callback: Option<CallbackAddress>,
     node: u64,
+    /// How many other nodes work on the store, as far as this node knows.
+    other_nodes: AtomicU32,
     /// The currency of the first provider.
     currency: String,
     unlisted: Mutex<UnlistedCodes>,
@@ -203,6 +205,7 @@ impl Engine {
         Self {
             callback: settings.callback.clone(),
             node: settings.node,
+            other_nodes: AtomicU32::new(0),
             currency: settings.providers.first().map(|rules| rules.currency.clone()).unwrap_or_default(),
             unlisted: Mutex::default(),
             run_queue: Mutex::new(RunQueue::new(&settings)),

@@ -43,10 +43,12 @@ pub struct ReloadRules {
     pub keeps_gate: fn() -> bool,
     /// Whether a provider that is not in the new settings stays reachable for its tasks.
     pub keeps_removed: fn() -> bool,
+    /// Whether a task of a provider that only other nodes have is left to them.
+    pub leaves_to_others: fn() -> bool,
 }
 
 impl ReloadRules {
-    pub const REAL: Self = Self { keeps_gate: || true, keeps_removed: || true };
+    pub const REAL: Self = Self { keeps_gate: || true, keeps_removed: || true, leaves_to_others: || true };
 }
 
 /// A provider of new settings.

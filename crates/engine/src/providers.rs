@@ -249,6 +249,20 @@ impl Engine {
         self.provider_at(account).unwrap_or_else(|| self.first_provider())
     }
 
+    /// The provider that is asked for the task of this attempt. `None` if this node does not have it and other nodes may:
+    /// settings reach the nodes one after the other, and a wrong provider would answer that there is no such task.
+    pub(crate) fn provider_to_ask(
+        &self,
+        order: &Order,
+        attempt: Option<u32>,
+    ) -> Option<Arc<ProviderAccount>> {
+        let number = attempt.and_then(|number| order.attempt(number));
+        let account = number.map_or_else(|| order.account(), |attempt| order.account_of(attempt));
+        let leaves = (self.settings().rules.reload.leaves_to_others)();
+        let is_alone = || self.other_nodes.load(Ordering::Relaxed) == 0 || !leaves;
+        self.provider_at(account).or_else(|| is_alone().then(|| self.first_provider()))
+    }
+
     /// Writes into new terms which provider comes first, and its price.
     pub(crate) fn set_account(&self, terms: &mut Terms) {
         let rule = self.settings().routing.of(terms).rule;
@@ -346,8 +360,9 @@ impl Engine {
         if let Some((key, attempt)) = self.addressee(segment)
             && let Ok(Some(order)) = self.read(&key).await
             && order.attempt(attempt).is_some()
+            && let Some(provider) = self.provider_to_ask(&order, Some(attempt))
         {
-            return self.provider_of(&order, Some(attempt)).adapter.read_callback(callback);
+            return provider.adapter.read_callback(callback);
         }
         providers.iter().find_map(|it| it.adapter.read_callback(callback))
     }

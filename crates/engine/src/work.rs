@@ -351,7 +351,8 @@ impl Engine {
             return;
         }
         let now = self.now();
-        let provider = self.provider_of(order, Some(attempt));
+        // Without it, another node polls the task when the claim of this one lapses.
+        let Some(provider) = self.provider_to_ask(order, Some(attempt)) else { return };
         let mut run_queue = lock(&self.run_queue);
         run_queue.polls_of(&provider.rules.name).push(
             order,
@@ -363,7 +364,7 @@ impl Engine {
 
     /// Remembers from when the task of this order may join a poll of other tasks.
     pub(crate) fn expect_poll(&self, order: &Order) {
-        let provider = self.provider_of(order, order.current());
+        let Some(provider) = self.provider_to_ask(order, order.current()) else { return };
         if provider.poll_batch_max() > 1 {
             let policy = matches!(order.phase, Phase::Solving { .. }).then(|| self.policy(order));
             let early = policy.and_then(|policy| order.early_poll(&policy));

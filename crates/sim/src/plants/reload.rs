@@ -13,4 +13,8 @@ pub const RELOAD_PLANTS: &[RoutingPlant] = &[
         name: "the tasks of a removed provider are forgotten",
         sow: |rules| rules.plant_reload(ReloadRules { keeps_removed: || false, ..ReloadRules::REAL }),
     },
+    RoutingPlant {
+        name: "a node asks the wrong provider for a task of one that it does not have",
+        sow: |rules| rules.plant_reload(ReloadRules { leaves_to_others: || false, ..ReloadRules::REAL }),
+    },
 ];

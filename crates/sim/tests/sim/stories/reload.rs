@@ -1,11 +1,13 @@
 //! Settings that change while the node works: no order is lost, and what the node knows stays.
 
+use crate::stories::gates::status;
 use crate::stories::two_providers::{Mood, Scene, Service};
 use crate::stories::world::{StoryNode, turnstile};
 use quittance_engine::{
     ProviderRules, ProviderState, ReloadError, ReloadedProvider, Rules, Settings, TenantRule,
 };
 use quittance_lifecycle::Policy;
+use quittance_ports::{Member, Members};
 use quittance_sim::RELOAD_PLANTS;
 use std::sync::Arc;
 
@@ -89,12 +91,43 @@ fn a_paused_provider_stays_paused_and_a_tripped_one_is_not_tried_more_often() {
     assert!(keeps_pauses(|_| {}));
 }
 
+/// Whether all orders are answered, and bought once, while only one of two nodes has a new provider.
+fn leaves_tasks_to_the_node_that_has_the_provider(sow: fn(&mut Rules)) -> bool {
+    let scene = Scene::new();
+    let nodes = [scene.node_with(sow), scene.node_with(sow)];
+    let now = scene.world.moment(scene.world.now());
+    let member = |node: &StoryNode| Member { node_status: status(node), seen: now };
+    let members = Members { now, nodes: nodes.iter().map(member).collect() };
+    nodes.iter().for_each(|node| node.engine.heed_members(&members));
+    let c = Service::new("c", &scene.world.executor);
+    reload(&nodes[0], |_| {}, [provider("c", Some(&c))]).expect("these settings can be used");
+    let callers: Vec<_> = (0..100)
+        .map(|number| {
+            scene.world.after_ms(50);
+            nodes[0].begins(turnstile(&format!("site-{number}")))
+        })
+        .collect();
+    scene.world.after(60);
+    callers.iter().all(|caller| caller.token().is_some())
+        && c.accepted() == 100
+        && scene.a.accepted() + scene.b.accepted() == 0
+}
+
+/// Promise: while settings reach the nodes one after the other, no node asks a wrong provider for a task.
+#[test]
+fn a_node_without_the_new_provider_leaves_its_tasks_to_the_node_that_has_it() {
+    assert!(leaves_tasks_to_the_node_that_has_the_provider(|_| {}));
+}
+
 /// Trap: a reload that begins with empty gates asks a blocked account again, and one that drops a provider drops what
 /// was paid there.
 #[test]
 fn planted_bugs_of_the_reload_are_caught() {
     for plant in RELOAD_PLANTS {
-        assert!(!loses_nothing(0, plant.sow) || !keeps_pauses(plant.sow), "not caught: {}", plant.name);
+        let is_well = loses_nothing(0, plant.sow)
+            && keeps_pauses(plant.sow)
+            && leaves_tasks_to_the_node_that_has_the_provider(plant.sow);
+        assert!(!is_well, "not caught: {}", plant.name);
     }
 }
 
