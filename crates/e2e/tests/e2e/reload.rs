@@ -121,7 +121,7 @@ fn configuration(
         let dialect = if *name == "b" { "captchaai" } else { "2captcha" };
         format!(
             "[[provider]]\nname = \"{name}\"\ndialect = \"{dialect}\"\nurl = \"{}\"\nkey_env = \"E2E_PROVIDER_KEY\"\n\
-             connect_wait = \"500ms\"\nsubmit_interval = \"1ms\"\n",
+             connect_wait = \"500ms\"\nreply_wait = \"1s\"\npoll_reply_wait = \"700ms\"\nsubmit_interval = \"1ms\"\n",
             services.url(name)
         )
     };
@@ -160,9 +160,9 @@ fn a_reload_under_load_loses_no_order_and_refuses_no_request() {
             }
             until("the new settings", || (scene.setting("provider_rules.trip_at")? == trip_at).then_some(()));
             if round % 8 == 7 {
-                scene.configure(&["a"], &[], "[timing]\ndeadline = \"soon\"\n");
+                scene.configure(&["a"], &[], "[dead_letters]\nreplay_age_max = \"soon\"\n");
                 scene.hang_up();
-                scene.command(&["config", "reload"]).must_fail(4, &["deadline"]);
+                scene.command(&["config", "reload"]).must_fail(4, &["replay_age_max", "nothing has changed"]);
             }
             let (status, order) = scene.place(ANNA, &format!("round-{round}"));
             assert!(matches!(status, 200 | 202), "{status}: {order}");
@@ -220,9 +220,9 @@ fn changes_hold_at_once_and_a_wrong_file_changes_nothing() {
     });
 
     // A wrong file: an unknown name, then a provider that is another service under the same name.
-    scene.configure(&["a"], &["anna", "bert"], "[timing]\ndeadlin = \"5s\"\n");
+    scene.configure(&["a"], &["anna", "bert"], "[dead_letters]\nreplay_age_mx = \"5s\"\n");
     let refused = scene.command(&["config", "reload"]);
-    refused.must_fail(4, &["timing.deadlin", "quittance.toml:", "nothing has changed"]);
+    refused.must_fail(4, &["dead_letters.replay_age_mx", "quittance.toml:", "nothing has changed"]);
     scene.hang_up();
     scene.configure(&[], &["anna", "bert"], "");
     scene.command(&["config", "reload"]).must_fail(4, &["there is no provider", "nothing has changed"]);
