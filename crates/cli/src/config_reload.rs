@@ -50,9 +50,9 @@ pub(crate) struct ReloadArgs {
 }
 
 /// The daemon would find the same errors, so it is not asked.
-pub(crate) fn refused(error: CliError) -> CliError {
+pub(crate) fn refused(error: &CliError) -> CliError {
     let remedy = "nothing has changed: fix this and reload again";
-    CliError { what: format!("{}\n{remedy}", error.what), ..error }
+    CliError::new(error.exit, format!("{}\n{remedy}", error.what))
 }
 
 pub(crate) async fn run(args: ReloadArgs, config: &Config) -> Result<Exit, CliError> {
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: ReloadArgs, config: &Config) -> Result<Exit, CliEr
     match client.call::<ShownReload>(Method::POST, &path).await {
         Ok(reload) => output::show(args.json, &reload, || as_text(&reload)),
         Err(ApiError::Problem(problem)) if problem.code == "config_refused" => {
-            Err(refused(CliError::new(Exit::Config, problem.detail)))
+            Err(refused(&CliError::new(Exit::Config, problem.detail)))
         }
         Err(error) => Err(error.into()),
     }

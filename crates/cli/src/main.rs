@@ -210,7 +210,7 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
         }
         Command::Config { command: ConfigCommand::Show { json } } => config_command::show(json, &load()?),
         Command::Config { command: ConfigCommand::Reload(args) } => {
-            block_on(config_reload::run(args, &load().map_err(config_reload::refused)?))
+            block_on(config_reload::run(args, &load().map_err(|error| config_reload::refused(&error))?))
         }
         Command::Completions(args) => completions::run(&args, Cli::command()),
     }

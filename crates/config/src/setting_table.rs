@@ -58,7 +58,7 @@ pub(crate) fn needs_restart(setting: &Setting) -> bool {
         true => setting.path.starts_with(*path),
         false => setting.path == *path,
     };
-    RESTART.iter().any(|path| is_meant(&path))
+    RESTART.iter().any(is_meant)
 }
 
 /// Whether this is a secret that a running daemon keeps until a restart.

@@ -9,7 +9,7 @@ use crate::gateway_setup::gateway_setup;
 use crate::log_watch::log_changes;
 use crate::provider_names;
 use crate::refusals::refusals;
-use crate::reload::{ReloadSource, Reloader};
+use crate::reloader::{ReloadSource, Reloader};
 use crate::setup_error::{SetupError, SetupFault, with_causes};
 use crate::shown_certificate::{CertificateSource, WatchedFiles};
 use crate::sockets::{HTTPS_DEFAULT, Inherited, ListenRequest};

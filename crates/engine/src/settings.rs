@@ -6,7 +6,7 @@ use crate::gate_rules::GateRules;
 use crate::inspect::{Inspection, inspect};
 use crate::lanes::{LaneRule, rank};
 use crate::lifetimes::LifeRule;
-use crate::live::ReloadRules;
+use crate::live_settings::ReloadRules;
 use crate::outage_replays::OutageReplays;
 use crate::providers::{ProviderRules, RoutingRules};
 use crate::retry_rules::RetryRules;

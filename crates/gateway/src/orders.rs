@@ -1,12 +1,12 @@
 //! The order service behind all APIs. An API only translates: this service decides what a caller may do, get and see.
 
+mod new_tenants;
 mod reading;
-mod reload;
 mod reuse;
 mod tenant_limits;
 
+pub use new_tenants::CountedTenants;
 pub(crate) use reading::is_placed_by;
-pub use reload::CountedTenants;
 
 use crate::api::carry_out;
 use crate::commit_feed::CommitFeed;

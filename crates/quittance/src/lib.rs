@@ -56,7 +56,7 @@ mod order;
 mod place;
 mod presence;
 #[cfg(feature = "gateway")]
-mod reload;
+mod reload_setup;
 mod store_memory;
 
 pub use builder::{Builder, SPILL_BYTES_MAX, SPILL_NAME, StartError};
@@ -107,7 +107,7 @@ pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as 
 #[cfg(feature = "redis")]
 pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
 #[cfg(feature = "gateway")]
-pub use reload::{NotReloaded, ReloadSetup};
+pub use reload_setup::{NotReloaded, ReloadSetup};
 pub use store_memory::{IDENTITY as IDENTITY_NAME, NOTE as FORGOT_NAME};
 
 use in_hand_file::InHandFile;

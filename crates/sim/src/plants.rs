@@ -7,13 +7,13 @@ pub mod polls;
 mod ports;
 mod provider_choice;
 mod queue;
-mod reload;
+mod reload_plants;
 mod rules;
 pub mod story_rules;
 
 pub use gates::{GATE_PLANTS, GatePlant};
 pub use provider_choice::{ROUTING_PLANTS, RoutingPlant};
-pub use reload::RELOAD_PLANTS;
+pub use reload_plants::RELOAD_PLANTS;
 
 use crate::fleet::Parts;
 use std::fmt;

@@ -30,7 +30,7 @@ pub struct SettingChange {
 pub struct ReadAgain {
     /// The configuration as it stands now. A daemon would start with it.
     pub whole: Config,
-    /// The same, but every setting that needs a restart has the value in use.
+    /// What a running daemon takes of it: every setting that needs a restart has the value in use.
     pub live: Config,
     pub changes: Vec<SettingChange>,
 }
