@@ -11,11 +11,16 @@ use quittance::ports::Provider;
 use quittance::{NotReloaded, Quittance, ReloadSetup};
 use quittance_admin::reload::{ReloadRefused, ReloadRequest, ShownChange, ShownReload};
 use quittance_config::{Config, ReadAgain, SettingChange, Sources, secret_variables};
+use quittance_protocol::Protocol;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
+
+/// How many names of removed providers are remembered: more than a node has tasks for.
+const SERVICES_MAX: usize = 1024;
 
 /// Sets the level of the log of a running daemon.
 #[derive(Clone)]
@@ -45,6 +50,8 @@ pub(crate) struct Reloader {
     pub(crate) listens_on: Vec<SocketAddr>,
     /// The configuration in use.
     pub(crate) present: Config,
+    /// The service of each provider that there was since the start, by its name: some of its tasks may still be open.
+    pub(crate) services: BTreeMap<String, Protocol>,
     /// The variables with a secret, which no child process may get.
     pub(crate) secrets: watch::Sender<Vec<String>>,
 }
@@ -105,8 +112,7 @@ impl Reloader {
             ));
         }
         for provider in &next.providers {
-            let before = self.present.providers.iter().find(|known| known.name == provider.name);
-            if before.is_some_and(|before| before.protocol != provider.protocol) {
+            if self.services.get(&provider.name).is_some_and(|service| *service != provider.protocol) {
                 wrong.push(format!(
                     "`provider.{}` would be another service under the same name, which cannot be asked for the tasks that \
                      the first one has: give the new one another name",
@@ -146,6 +152,10 @@ impl Reloader {
             set(next.log.level);
         }
         self.secrets.send_replace(secret_variables(&next));
+        if self.services.len() > SERVICES_MAX {
+            self.services.clear();
+        }
+        self.services.extend(services(&next));
         self.present = next;
         let pool = |(name, why)| format!("the pool `{name}` could not be set: {}", with_causes(&why));
         Ok(refused.into_iter().map(pool).collect())
@@ -161,6 +171,11 @@ impl Reloader {
         let is_same = before.is_some_and(|before| before.settings().is_ok_and(|known| known == settings));
         if is_same { Ok(None) } else { adapter(&after).map(Some).map_err(|error| error.what) }
     }
+}
+
+/// The service of each provider.
+pub(crate) fn services(config: &Config) -> impl Iterator<Item = (String, Protocol)> {
+    config.providers.iter().map(|provider| (provider.name.clone(), provider.protocol))
 }
 
 fn shown(change: SettingChange) -> ShownChange {

@@ -9,7 +9,7 @@ use crate::gateway_setup::gateway_setup;
 use crate::log_watch::log_changes;
 use crate::provider_names;
 use crate::refusals::refusals;
-use crate::reloader::{ReloadSource, Reloader};
+use crate::reloader::{ReloadSource, Reloader, services};
 use crate::setup_error::{SetupError, SetupFault, with_causes};
 use crate::shown_certificate::{CertificateSource, WatchedFiles};
 use crate::sockets::{HTTPS_DEFAULT, Inherited, ListenRequest};
@@ -147,6 +147,7 @@ impl ServingDaemon {
                 name: name.clone(),
                 listens_on: std::iter::once(address).chain(https).collect(),
                 present: config.clone(),
+                services: services(config).collect(),
                 secrets,
             };
             serving.spawn(reloader.run(reload_receiver));

@@ -190,7 +190,7 @@ impl Engine {
             // Two reloads must not begin with the same settings: one of them would be undone.
             let mut run_queue = lock(&self.run_queue);
             let next = self.live.load().next(settings, providers.into_iter().collect())?;
-            run_queue.follow(&next.settings);
+            run_queue.follow(&next.settings, |name| next.find(name).is_some());
             for provider in &*next.providers {
                 provider.follow(&next.settings);
             }

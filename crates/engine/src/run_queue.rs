@@ -121,8 +121,9 @@ impl RunQueue {
         }
     }
 
-    /// Works by these settings from now on.
-    pub(crate) fn follow(&mut self, settings: &Settings) {
+    /// Works by these settings from now on. `is_known` is true for providers that have or may have tasks of ours.
+    pub(crate) fn follow(&mut self, settings: &Settings, is_known: impl Fn(&str) -> bool) {
+        self.polls.retain(|provider, polls| polls.len() > 0 || is_known(provider));
         self.submits.set_costs(settings.turn_costs());
         self.is_one_tenant = settings.tenants.len() <= 1;
         self.poll_span = PollQueue::call_span(&settings.policy);
