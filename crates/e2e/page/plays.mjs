@@ -260,7 +260,7 @@ export async function reload({ open, enter, visit, step }) {
   await change.getByText('at once').waitFor();
   await dialog.getByRole('button', { name: 'Apply', exact: true }).click();
   await dialog.waitFor({ state: 'hidden' });
-  await page.getByLabel('Find').fill('usage.detail_days');
+  await page.getByLabel('Find', { exact: true }).fill('usage.detail_days');
   await page.getByRole('row', { name: /usage\.detail_days 5/ }).waitFor();
   await step('wrong');
   await press();
