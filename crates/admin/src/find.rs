@@ -133,8 +133,8 @@ impl AppState {
     /// Finds orders by idempotency key. It is not on record, but the order's key follows from it and from the tenant. An
     /// order that follows the first has the same idempotency key.
     async fn find_chosen(&self, chosen: &str, now: Timestamp) -> Result<Vec<FoundOrNot>, StoreError> {
-        let keys =
-            self.orders.tenants().names().map(|tenant| self.orders.engine().chosen_key(tenant, chosen));
+        let tenants = self.orders.tenants();
+        let keys = tenants.names().map(|tenant| self.orders.engine().chosen_key(tenant, chosen));
         let mut orders = Vec::new();
         let mut keys: Vec<Key> = keys.collect();
         while let Some(key) = keys.pop() {

@@ -22,6 +22,7 @@ mod paid;
 mod pool_request;
 pub mod pools;
 pub mod providers;
+pub mod reload;
 pub mod replay_outcome;
 mod replay_price;
 pub mod settings;
@@ -36,11 +37,12 @@ use providers::ProviderDialect;
 use quittance_gateway::v1::Endpoints;
 use quittance_gateway::{Mount, OrderService};
 use quittance_telemetry::{AlertSettings, Monitor, MonitorSources};
+use reload::ReloadRequests;
 use serde::{Deserialize, Deserializer};
 use settings::ShownSetting;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -55,6 +57,8 @@ pub struct AdminSettings {
     pub shown: Vec<ShownSetting>,
     /// Kind of the store.
     pub store: Option<&'static str>,
+    /// Reads the configuration again; `None` if this process cannot.
+    pub reloads: Option<ReloadRequests>,
 }
 
 /// What the endpoints share.
@@ -62,10 +66,23 @@ pub struct AdminSettings {
 pub(crate) struct AppState {
     pub(crate) orders: OrderService,
     pub(crate) monitor: Monitor,
-    pub(crate) settings: Arc<[ShownSetting]>,
-    pub(crate) dialects: Arc<BTreeMap<String, ProviderDialect>>,
+    pub(crate) shown: Arc<RwLock<ShownConfig>>,
+    pub(crate) reloads: Option<ReloadRequests>,
     /// Whether this process submits orders.
     pub(crate) is_at_work: bool,
+}
+
+/// What the endpoints show of the configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ShownConfig {
+    pub(crate) settings: Arc<[ShownSetting]>,
+    pub(crate) dialects: Arc<BTreeMap<String, ProviderDialect>>,
+}
+
+impl AppState {
+    pub(crate) fn shown(&self) -> ShownConfig {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl FromRef<AppState> for OrderService {
@@ -89,7 +106,7 @@ impl fmt::Debug for Admin {
 impl Admin {
     #[must_use]
     pub fn new(orders: OrderService, settings: AdminSettings) -> Self {
-        let AdminSettings { alerts, shown, store, dialects, is_idle } = settings;
+        let AdminSettings { alerts, shown, store, dialects, is_idle, reloads } = settings;
         let sources = MonitorSources {
             engine: Arc::clone(orders.engine()),
             accounts: orders.accounts().clone(),
@@ -97,8 +114,17 @@ impl Admin {
             store,
         };
         let monitor = Monitor::new(sources, alerts, live::snapshot);
-        let (settings, dialects) = (shown.into(), Arc::new(dialects));
-        Self { state: AppState { orders, monitor, settings, dialects, is_at_work: !is_idle } }
+        let shown = ShownConfig { settings: shown.into(), dialects: Arc::new(dialects) };
+        let shown = Arc::new(RwLock::new(shown));
+        Self { state: AppState { orders, monitor, shown, reloads, is_at_work: !is_idle } }
+    }
+
+    /// Shows these settings from now on, and judges alerts by their thresholds. How alerts are sent stays.
+    pub async fn reload(&self, settings: AdminSettings) {
+        let AdminSettings { alerts, shown, dialects, .. } = settings;
+        let next = ShownConfig { settings: shown.into(), dialects: Arc::new(dialects) };
+        *self.state.shown.write().unwrap_or_else(PoisonError::into_inner) = next;
+        self.monitor().set_thresholds(&alerts.thresholds).await;
     }
 
     /// The endpoints and the page, for the gateway.
@@ -164,6 +190,7 @@ fn operator_endpoints() -> OpenApiRouter<AppState> {
         .routes(routes!(alerts::list))
         .routes(routes!(alerts::see))
         .routes(routes!(settings::settings))
+        .routes(routes!(reload::reload))
         .routes(routes!(nodes::nodes))
         .routes(routes!(pools::list))
         .routes(routes!(pools::read, pools::set, pools::change, pools::remove))

@@ -369,7 +369,8 @@ impl AppState {
 
     /// Refuses a pool for a tenant that may not place its orders: its answers could never be used.
     fn check_tenant(&self, spec: &PoolSpec, now: Timestamp) -> Result<(), Refused> {
-        let tenant = self.orders.tenants().named(&spec.tenant);
+        let tenants = self.orders.tenants();
+        let tenant = tenants.named(&spec.tenant);
         let tenant = tenant.ok_or_else(|| Refused::bad("tenant", "There is no tenant of this name."))?;
         let draft = Draft { params: spec.params.clone(), ..Draft::new(spec.tenant.clone()) };
         self.orders.check_for(&tenant.settings, &spec.kind, &draft).map_err(|why| declined(why, now))

@@ -71,11 +71,12 @@ impl AppState {
         let (yesterday, today) = (Day(Day::of(now).0.saturating_sub(1)), Day::of(now));
         let usage = engine.usage(yesterday, today).await.map_err(|error| store_problem(&error))?;
         let accounts = self.orders.accounts().read_all(now).await;
-        let rules: BTreeMap<&str, &ProviderRules> =
-            engine.provider_rules().map(|rules| (rules.name.as_str(), rules)).collect();
+        let rules: BTreeMap<String, ProviderRules> =
+            engine.provider_rules().into_iter().map(|rules| (rules.name.clone(), rules)).collect();
+        let dialects = self.shown().dialects;
         let detail = |view: ProviderView| {
             let account = account_of(&accounts, &view.name);
-            let (rules, dialect) = (rules.get(view.name.as_str()), self.dialects.get(&view.name));
+            let (rules, dialect) = (rules.get(&view.name), dialects.get(&view.name));
             let spent = spent_last_day(&usage, &view.name, &view.currency, now);
             let balance = account.and_then(|account| account.balance);
             ProviderDetail {

@@ -29,12 +29,12 @@ pub struct ShownSettings {
 
 /// Read the effective settings
 ///
-/// The settings of this node since its start. For a secret, only whether it is set and where it is kept.
+/// The settings of this node since its start or the last reload. For a secret, only whether it is set and where it is kept.
 #[utoipa::path(
     get, path = "/v1/admin/settings", operation_id = "settings", tag = "admin",
     responses((status = 200, body = ShownSettings, description = "All settings."), SettingsProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(crate) async fn settings(State(state): State<AppState>, _: Operator) -> Response {
-    json(StatusCode::OK, &ShownSettings { settings: state.settings.to_vec() })
+    json(StatusCode::OK, &ShownSettings { settings: state.shown().settings.to_vec() })
 }

@@ -1,4 +1,4 @@
-//! `quittance config`: shows the settings, or checks them. Their meaning is in `quittance_config`.
+//! `quittance config`: shows the settings, checks them, or has a daemon read them again. Their meaning is in `quittance_config`.
 
 use crate::exit::{CliError, Exit};
 use crate::output;
@@ -53,6 +53,11 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Let the running daemon read its configuration again
+    ///
+    /// The daemon applies what needs no restart, and names the rest. A wrong configuration is refused whole, and changes nothing.
+    #[command(after_help = crate::config_reload::AFTER_HELP)]
+    Reload(crate::config_reload::ReloadArgs),
 }
 
 const AFTER_CHECK: &str = "\

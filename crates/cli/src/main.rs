@@ -7,6 +7,7 @@ mod audit;
 mod budget;
 mod completions;
 mod config_command;
+mod config_reload;
 mod csv;
 mod days;
 mod dead;
@@ -142,7 +143,7 @@ enum Command {
     Errors(errors::ErrorsArgs),
     /// List the kinds of captcha, their parameters and lifetimes
     Kinds(kinds::KindsArgs),
-    /// Show or check the configuration
+    /// Show, check or reload the configuration
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
@@ -189,7 +190,7 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
             if args.mock {
                 return block_on(serve::run_with_mock(args, config_args, inherited, systemd));
             }
-            block_on(serve::run(args, &load()?, inherited, systemd))
+            block_on(serve::run(args, &load()?, Some(config_args.sources()), inherited, systemd))
         }
         Command::Tenant(args) => tenant::run(args, &load()?),
         Command::Solve(args) if args.mock => block_on(solve::run_with_mock(*args, config_args)),
@@ -213,6 +214,9 @@ fn run(command: Command, config_args: &ConfigArgs) -> Result<Exit, CliError> {
             block_on(config_command::check(json, read))
         }
         Command::Config { command: ConfigCommand::Show { json } } => config_command::show(json, &load()?),
+        Command::Config { command: ConfigCommand::Reload(args) } => {
+            block_on(config_reload::run(args, &load().map_err(|error| config_reload::refused(&error))?))
+        }
         Command::Completions(args) => completions::run(&args, Cli::command()),
     }
 }

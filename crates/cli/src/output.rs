@@ -4,14 +4,18 @@
 use crate::exit::{CliError, Exit};
 use quittance::gateway::plain_json;
 use quittance_config::LogConfig;
+use quittance_daemon::LogLevel;
 pub(crate) use quittance_gateway::harmless;
 pub(crate) use quittance_ports::moment::roughly;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
+use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Writes to standard output. A closed pipe is no error.
@@ -99,16 +103,21 @@ pub(crate) fn log_to_stderr() {
         .init();
 }
 
-/// The log of the daemon, on standard error. Other libraries log from warnings up: what they log about
-/// single connections is of no use.
-pub(crate) fn log_as(config: LogConfig) {
-    let targets = Targets::new()
-        .with_default(LevelFilter::WARN.min(config.level.into()))
-        .with_target("quittance", config.level);
+/// What the daemon logs at this level. Other libraries log from warnings up: what they log about single connections is
+/// of no use.
+fn targets(level: Level) -> Targets {
+    Targets::new().with_default(LevelFilter::WARN.min(level.into())).with_target("quittance", level)
+}
+
+/// The log of the daemon, on standard error. Returns what sets its level.
+pub(crate) fn log_as(config: LogConfig) -> LogLevel {
+    let (targets_now, handle) = reload::Layer::new(targets(config.level));
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
     let lines = if config.is_json { layer.json().flatten_event(true).boxed() } else { layer.boxed() };
-    tracing_subscriber::registry().with(lines.with_filter(targets)).init();
+    tracing_subscriber::registry().with(lines.with_filter(targets_now)).init();
+    // It fails only if there is no log any more.
+    LogLevel(Arc::new(move |level| _ = handle.reload(targets(level))))
 }
 
 /// Whether a line on standard error can be overwritten, because it is a terminal.

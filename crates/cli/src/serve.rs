@@ -9,8 +9,8 @@ use crate::mock_setup::MockSetup;
 use crate::output;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use quittance_config::Config;
-use quittance_daemon::{Inherited, ServeRequest, ServingDaemon, Systemd};
+use quittance_config::{Config, Sources};
+use quittance_daemon::{Inherited, ReloadSource, ServeRequest, ServingDaemon, Systemd};
 use signals::{Sign, Signals};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,7 +30,9 @@ Without any [[tenant]], callers need no key, so `serve` listens on loopback
 only. `quittance tenant new NAME` creates a key.
 
 Signals: TERM or INT finishes the open requests and stops; a second one stops at
-once. HUP reloads the certificate, as does a change of its files.
+once. HUP reads the config file again and applies what needs no restart (see
+`quittance config reload`). It also reloads the certificate, as does a change of
+its files.
 
 Exit codes:
   0        stopped by a signal
@@ -75,7 +77,7 @@ pub(crate) async fn run_with_mock(
 ) -> Result<Exit, CliError> {
     let setup = MockSetup::start(config_args).await?;
     output::tell(&setup.explain());
-    let exit = Box::pin(run(args, &setup.config, inherited, systemd)).await;
+    let exit = Box::pin(run(args, &setup.config, None, inherited, systemd)).await;
     setup.end().await;
     exit
 }
@@ -83,6 +85,7 @@ pub(crate) async fn run_with_mock(
 pub(crate) async fn run(
     args: ServeArgs,
     config: &Config,
+    sources: Option<Sources>,
     inherited: Inherited,
     systemd: Systemd,
 ) -> Result<Exit, CliError> {
@@ -91,13 +94,16 @@ pub(crate) async fn run(
         log.level = level;
     }
     log.is_json = args.log_format.as_deref().map_or(log.is_json, |format| format == "json");
-    output::log_as(log);
+    let log_level = output::log_as(log);
+    // A level of the command line stays.
+    let log_level = Some(log_level).filter(|_| args.log_level.is_none());
     let mut signals = Signals::listen()?;
     let request = ServeRequest {
         http: args.listen,
         https: args.tls_listen,
         tls_self_signed: args.tls_self_signed,
         is_called_nearby: args.mock,
+        reloads: sources.map(|sources| ReloadSource { sources, log_level }),
     };
     let daemon = tokio::select! {
         daemon = ServingDaemon::start(&request, config, inherited) => daemon?,
@@ -121,7 +127,7 @@ async fn until_ended(
     let ended = loop {
         tokio::select! {
             sign = signals.next() => match sign {
-                Sign::Reload => daemon.reload("on SIGHUP"),
+                Sign::Reload => daemon.reload(),
                 sign => break Ok(sign),
             },
             () = daemon.serve(systemd, &mut watchdog) => {

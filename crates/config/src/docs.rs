@@ -2,7 +2,7 @@
 
 use crate::duration;
 use crate::setting::{Defaults, Setting};
-use crate::setting_table::settings;
+use crate::setting_table::{needs_restart, settings};
 use quittance_lifecycle::Preset;
 use std::fmt::Write;
 
@@ -31,14 +31,15 @@ fn tables() -> String {
         if table != last {
             _ = write!(
                 text,
-                "\n### {table}\n\n| setting | default | what it is | may be |\n| --- | --- | --- | --- |\n"
+                "\n### {table}\n\n| setting | default | what it is | may be | change |\n| --- | --- | --- | --- | --- |\n"
             );
             last = table;
         }
         let default = row.default(&defaults).map_or("-".into(), |value| format!("`{value}`"));
         let leaf = if row.leaf() == "*" { "NAME" } else { row.leaf() };
         let may_be = row.shape.describe().replace(&format!(": {}", duration::FORM), "").replace('|', "\\|");
-        _ = writeln!(text, "| `{leaf}` | {default} | {} | {may_be} |", row.help);
+        let change = if needs_restart(row) { "restart" } else { "live" };
+        _ = writeln!(text, "| `{leaf}` | {default} | {} | {may_be} | {change} |", row.help);
     }
     text.push('\n');
     text

@@ -139,6 +139,16 @@ impl Effective {
         self.labels(list).into_iter().filter_map(read).collect()
     }
 
+    /// These settings, where the rows for which `is_kept` is true have the values of `present`.
+    pub(crate) fn with_values_of(&self, present: &Self, is_kept: fn(&Setting) -> bool) -> Self {
+        let mut mixed = self.clone();
+        let kept = |name: &Name| setting(name).is_some_and(is_kept);
+        mixed.held.retain(|name, _| !kept(name));
+        let values = present.held.iter().filter(|(name, _)| kept(name));
+        mixed.held.extend(values.map(|(name, held)| (name.clone(), held.clone())));
+        mixed
+    }
+
     pub(crate) fn get(&self, name: &Name) -> Option<&Held> {
         self.held.get(name)
     }

@@ -26,6 +26,47 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
         .chain(alerts::ROWS)
 }
 
+/// The settings that a running daemon cannot change: it keeps the value in use until a restart. A name that ends with a dot
+/// stands for a table.
+pub(crate) const RESTART: &[&str] = &[
+    "listen",
+    "public_url",
+    "callback_secret_",
+    "store.url",
+    "store.password_",
+    "store.ca_file",
+    "store.listen_url",
+    "store.migrate",
+    "store.home",
+    "store.spill_max",
+    "node.",
+    "listener.",
+    "tls.",
+    "gateway.dialect",
+    "alerts.webhook",
+    "alerts.webhook_secret_",
+    "alerts.command",
+    "log.format",
+    "traces.",
+    "engine.submits_max",
+    "engine.follow_ups_max",
+];
+
+/// Whether a running daemon keeps the value in use until a restart.
+pub(crate) fn needs_restart(setting: &Setting) -> bool {
+    let is_meant = |path: &&str| match path.ends_with(['.', '_']) {
+        true => setting.path.starts_with(*path),
+        false => setting.path == *path,
+    };
+    RESTART.iter().any(is_meant)
+}
+
+/// Whether this is a secret that a running daemon keeps until a restart.
+pub(crate) fn is_restart_secret(name: &str) -> bool {
+    let (variable, file) = (format!("{name}_env"), format!("{name}_file"));
+    settings().any(|row| (row.path == variable || row.path == file) && needs_restart(row))
+}
+
 const fn duration(least: Duration, most: Duration) -> SettingShape {
     SettingShape::Duration { least, most, or: None }
 }

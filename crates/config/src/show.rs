@@ -41,7 +41,7 @@ impl fmt::Display for Line {
 }
 
 /// The secrets that the configuration names.
-fn credentials(config: &Config) -> impl Iterator<Item = &Credential> {
+pub(crate) fn credentials(config: &Config) -> impl Iterator<Item = &Credential> {
     let providers = config.providers.iter().map(|provider| &provider.key);
     let callers = config.tenants.iter().map(|tenant| &tenant.key).chain(&config.admin);
     let callers = callers.filter_map(|key| match key {
@@ -77,14 +77,19 @@ pub fn secret_files(config: &Config) -> Vec<PathBuf> {
     kept.collect()
 }
 
+/// A value as people may see it.
+pub(crate) fn shown_value(setting: &Setting, value: &SettingValue) -> String {
+    match (setting.path, value) {
+        // The path of a webhook may be a secret.
+        (alerts::WEBHOOK, SettingValue::Text(url)) => alerts::without_path(url),
+        (_, value) => value.to_string(),
+    }
+}
+
 /// Every setting in force, for the operator's page.
 pub fn in_force(config: &Config) -> Vec<ShownSetting> {
     let settings = config.effective.all().map(|(name, setting, held)| {
-        let value = match (setting.path, &held.value) {
-            // The path of a webhook may be a secret.
-            (alerts::WEBHOOK, SettingValue::Text(url)) => alerts::without_path(url),
-            (_, value) => value.to_string(),
-        };
+        let value = shown_value(setting, &held.value);
         ShownSetting { name: name.to_string(), value, origin: held.origin.to_string() }
     });
     let secrets = credentials(config).map(|credential| ShownSetting {

@@ -4,6 +4,7 @@ mod fields;
 mod layers;
 #[path = "../tests/config/place.rs"]
 mod place;
+mod reload;
 
 use super::{Config, ConfigErrors, Secret, Sources, StoreUrl, lines};
 use place::{Place, SMALL, full, show};

@@ -1,7 +1,7 @@
 //! Runs the operator's program for each alert that this node raises or clears. Runs are one at a time, without a
 //! shell, and limited in time. The alert is on the program's standard input and in its environment.
 
-use quittance_config::{Config, secret_variables};
+use quittance_config::Config;
 use quittance_gateway::harmless;
 use quittance_telemetry::Announcement;
 use std::process::Stdio;
@@ -10,6 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 
 /// How long one run may take.
 const RUN_WAIT: Duration = Duration::from_secs(30);
@@ -18,13 +19,17 @@ const RUN_WAIT: Duration = Duration::from_secs(30);
 pub(crate) fn run_program(
     mut heard: Receiver<Announcement>,
     config: &Config,
+    secrets: watch::Receiver<Vec<String>>,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let (program, secrets) = (config.alerts.command.clone(), secret_variables(config));
+    let program = config.alerts.command.clone();
     async move {
         loop {
             match heard.recv().await {
                 Ok(_) if program.is_empty() => {}
-                Ok(announcement) => run(&program, &secrets, &announcement).await,
+                Ok(announcement) => {
+                    let secrets = secrets.borrow().clone();
+                    run(&program, &secrets, &announcement).await;
+                }
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!(
                         missed,

@@ -11,12 +11,13 @@ use quittance::{
 use quittance_admin::AdminSettings;
 use quittance_config::{Config, ProviderConfig, TenantConfig};
 use quittance_gateway::KeyDigest;
-use quittance_ports::SpillError;
+use quittance_ports::{Provider, SpillError};
 use quittance_protocol::Protocol;
 use quittance_provider::json::JsonProvider;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the work in progress may take before the process ends. An earlier end loses nothing, but a submit that is
@@ -213,6 +214,14 @@ fn provider(config: &ProviderConfig) -> Result<Adapter, SetupError> {
         Protocol::Json(dialect) => {
             Adapter::Json(Box::new(JsonProvider::new(dialect, settings).map_err(SetupError::config)?))
         }
+    })
+}
+
+/// A new adapter for this provider.
+pub(crate) fn adapter(config: &ProviderConfig) -> Result<Arc<dyn Provider>, SetupError> {
+    Ok(match provider(config)? {
+        Adapter::Classic(provider) => Arc::new(*provider),
+        Adapter::Json(provider) => Arc::new(*provider),
     })
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn refusals(config: &Config, request: &ServeRequest) -> Vec<SetupErro
 
 /// The pools of the configuration that `serve` would refuse. A node in memory that does no work sets each as `serve`
 /// does. So the check is the real one, and nothing is opened, called or changed.
-async fn refused_pools(config: &Config) -> Vec<SetupError> {
+pub(crate) async fn refused_pools(config: &Config) -> Vec<SetupError> {
     if config.pools.is_empty() {
         return Vec::new();
     }

@@ -41,7 +41,7 @@ impl RunningDaemon {
     }
 
     /// The daemon at this address, with the key in this variable.
-    pub(crate) fn at(at: SocketAddr, config: &Config, variable: &'static str) -> Result<Self, SetupError> {
+    pub fn at(at: SocketAddr, config: &Config, variable: &'static str) -> Result<Self, SetupError> {
         let typed = config.environment.get(variable).map(str::trim).filter(|key| !key.is_empty());
         let wrong =
             || SetupError::new(SetupFault::Config, format!("{variable} has a character that no key has"));

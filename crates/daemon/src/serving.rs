@@ -9,17 +9,20 @@ use crate::gateway_setup::gateway_setup;
 use crate::log_watch::log_changes;
 use crate::provider_names;
 use crate::refusals::refusals;
+use crate::reloader::{ReloadSource, Reloader, services};
 use crate::setup_error::{SetupError, SetupFault, with_causes};
 use crate::shown_certificate::{CertificateSource, WatchedFiles};
 use crate::sockets::{HTTPS_DEFAULT, Inherited, ListenRequest};
 use crate::systemd::{Systemd, Watchdog};
 use quittance::Quittance;
-use quittance_config::{Config, StoreUrl};
+use quittance_admin::reload::{ReloadRequest, ReloadRequests, reload_requests};
+use quittance_config::{Config, StoreUrl, secret_variables};
 use quittance_gateway::{Gateway, Tls};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Interval;
 
@@ -37,6 +40,8 @@ pub struct ServeRequest {
     pub tls_self_signed: Option<PathBuf>,
     /// Whether the provider is on this machine, so that it can call any address that we listen on.
     pub is_called_nearby: bool,
+    /// Where the configuration is read again; `None` if it is not.
+    pub reloads: Option<ReloadSource>,
 }
 
 impl ServeRequest {
@@ -78,6 +83,7 @@ pub struct ServingDaemon {
     http: SocketAddr,
     https: Option<Https>,
     look: Interval,
+    reloads: Option<ReloadRequests>,
 }
 
 #[derive(Debug)]
@@ -110,7 +116,10 @@ impl ServingDaemon {
         }
         let config = &config;
         let name = configured_node::named(config, http.local_addr().ok());
-        let node = configured_node::serve(config, gateway_setup(config, &name)?, &name).await?;
+        let (reloads, reload_receiver) = reload_requests();
+        let mut setup = gateway_setup(config, &name)?;
+        setup.operator.reloads = request.reloads.is_some().then(|| reloads.clone());
+        let node = configured_node::serve(config, setup, &name).await?;
         let gateway = node.gateway().expect("the library was asked for one").clone();
         let mut serving = JoinSet::new();
         let address = local(&http)?;
@@ -126,12 +135,28 @@ impl ServingDaemon {
         gateway.orders().count_open().await.map_err(SetupError::store)?;
         serving.spawn(log_changes(gateway.clone()));
         let admin = node.admin().expect("a node with a gateway has one");
-        serving.spawn(run_program(admin.monitor().announced(), config));
+        let (secrets, known_secrets) = watch::channel(secret_variables(config));
+        serving.spawn(run_program(admin.monitor().announced(), config, known_secrets));
         serving.spawn(admin.clone().run());
+        if let Some(source) = request.reloads.clone() {
+            let https = https.as_ref().map(|https| https.address);
+            let reloader = Reloader {
+                source,
+                request: request.clone(),
+                node: node.clone(),
+                name: name.clone(),
+                listens_on: std::iter::once(address).chain(https).collect(),
+                present: config.clone(),
+                services: services(config).collect(),
+                secrets,
+            };
+            serving.spawn(reloader.run(reload_receiver));
+        }
         gateway.set_ready(true);
         let note = leave_note(config, address);
         let look = tokio::time::interval(CERTIFICATE_LOOK);
-        let daemon = Self { node, note, gateway, serving, http: address, https, look };
+        let reloads = request.reloads.is_some().then_some(reloads);
+        let daemon = Self { node, note, gateway, serving, http: address, https, look, reloads };
         daemon.summarise(config, &name);
         Ok(daemon)
     }
@@ -184,7 +209,7 @@ impl ServingDaemon {
             tokio::select! {
                 _ = self.look.tick() => {
                     if self.https.as_mut().is_some_and(|https| https.files.have_changed()) {
-                        self.reload("because its files have changed");
+                        self.reload_certificate("because its files have changed");
                     }
                 }
                 () = watchdog.due() => systemd.tell("WATCHDOG=1"),
@@ -193,14 +218,23 @@ impl ServingDaemon {
         }
     }
 
-    /// Reads the certificate again. If the new one cannot be used, the present one stays.
-    pub fn reload(&self, why: &str) {
-        let Some(Https { source, tls, .. }) = &self.https else {
-            tracing::info!(
-                "SIGHUP reads the certificate again, and there is none; restart to apply a changed configuration"
-            );
+    /// Reads the certificate and the configuration again, on SIGHUP. The log has the outcome.
+    pub fn reload(&self) {
+        self.reload_certificate("on SIGHUP");
+        let Some(reloads) = &self.reloads else {
+            tracing::info!("this daemon reads no configuration file");
             return;
         };
+        let request = ReloadRequest { is_dry_run: false, reply: oneshot::channel().0 };
+        if reloads.try_send(request).is_err() {
+            // Those that wait have not read the file yet, so they see what this one would see.
+            tracing::info!("several reloads wait already: this SIGHUP adds none");
+        }
+    }
+
+    /// Reads the certificate again. If the new one cannot be used, the present one stays.
+    fn reload_certificate(&self, why: &str) {
+        let Some(Https { source, tls, .. }) = &self.https else { return };
         match source.load() {
             Ok(loaded) => {
                 tls.replace(loaded);

@@ -243,6 +243,31 @@ export async function providers({ open, enter, visit }) {
   await press('Resume', 'Resume', 'OK');
 }
 
+/** A changed file is shown before it is applied; a wrong one is refused with its line, and nothing changes. */
+export async function reload({ open, enter, visit, step }) {
+  const page = await open();
+  await enter(page);
+  await visit(page, '#/settings');
+  const dialog = page.getByRole('dialog');
+  const press = () => page.getByRole('button', { name: 'Reload the file…' }).click();
+  await press();
+  await dialog.getByText('Nothing differs').waitFor();
+  assert.ok(await dialog.getByRole('button', { name: 'Apply', exact: true }).isDisabled());
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await step('changed');
+  await press();
+  const change = dialog.getByRole('row', { name: /usage\.detail_days/ });
+  await change.getByText('at once').waitFor();
+  await dialog.getByRole('button', { name: 'Apply', exact: true }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  await page.getByLabel('Find', { exact: true }).fill('usage.detail_days');
+  await page.getByRole('row', { name: /usage\.detail_days 5/ }).waitFor();
+  await step('wrong');
+  await press();
+  await dialog.getByText('usage.detail_days').waitFor();
+  await dialog.getByText('Nothing has changed').waitFor();
+}
+
 const VIEWS = { overview: '#/', dead: '#/dead', search: '#/search?q=example', usage: '#/usage', providers: '#/providers', budgets: '#/budgets', pools: '#/pools', alerts: '#/alerts', settings: '#/settings' };
 
 async function firstOrder(page, visit) {

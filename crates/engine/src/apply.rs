@@ -67,7 +67,7 @@ impl Engine {
             }
             let at = self.now();
             let policy = self.policy_about(&current.order, event.attempt());
-            match (self.settings.rules.transition)(&current.order, event.clone(), at, &policy) {
+            match (self.settings().rules.transition)(&current.order, event.clone(), at, &policy) {
                 Decision::Ignore(why) => {
                     self.count_ignored(why);
                     return Ok(ApplyOutcome::Ignored { now: current, why });

@@ -12,12 +12,13 @@ use quittance_lifecycle::{
 use quittance_ports::Members;
 use quittance_ports::membership::SILENT_AFTER;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The seat of a submit at the provider. Dropping it frees the seat, unless the gate has learned the outcome.
 pub(crate) struct ProviderSeat<'a> {
     engine: &'a Engine,
-    provider: &'a ProviderAccount,
+    provider: Arc<ProviderAccount>,
     id: SeatId,
     tenant: String,
     was_made: bool,
@@ -85,10 +86,11 @@ impl Engine {
 
     /// When an order of this tenant should ask the gates: when the first of them may let it pass.
     pub(crate) fn turn_of(&self, tenant: &str, before: usize, now: Timestamp) -> Timestamp {
-        let turns = self.providers.iter().map(|it| {
+        let providers = self.providers();
+        let turns = providers.iter().map(|it| {
             let mut gate = lock(&it.gate);
             // Beside one that takes orders, a paused one is no reason to ask.
-            if gate.is_paused() && self.providers.len() > 1 {
+            if gate.is_paused() && providers.len() > 1 {
                 return now + PAUSED_LOOK;
             }
             gate.turn_of(tenant, before, now)
@@ -108,8 +110,8 @@ impl Engine {
         }
         // If this node could not write for a while, other nodes could not either, and one of them may have spilled the
         // callback that settles this order's doubt. That callback must be written first.
-        if is_in_doubt && self.store_was_away(self.settings.others_first) {
-            return shut_until(now + self.settings.others_first);
+        if is_in_doubt && self.store_was_away(self.settings().others_first) {
+            return shut_until(now + self.settings().others_first);
         }
         // The store has forgotten something. Another node may hold this order with a paid attempt, and must have the
         // time to put it back.
@@ -128,8 +130,8 @@ impl Engine {
             deadline: order.deadline,
         };
         let terms = &order.terms;
-        let providers: Vec<&Arc<ProviderAccount>> =
-            self.providers_for(&terms.kind, &terms.tenant).filter(|it| is_affordable(terms, it)).collect();
+        let mut providers = self.providers_for(&terms.kind, &terms.tenant);
+        providers.retain(|it| is_affordable(terms, it));
         if let ([only], true) = (&providers[..], order.used_up.is_empty()) {
             let drawn = match self.draw(terms, only, now) {
                 Ok(drawn) => drawn,
@@ -141,7 +143,7 @@ impl Engine {
                     let offer = Offer { account: Some(only.listed(terms)), passed_over: Vec::new(), drawn };
                     return AskOutcome::Pass(self.seat(only, id, order), offer);
                 }
-                Passage::Wait if self.providers.len() == 1 => None,
+                Passage::Wait if self.providers().len() == 1 => None,
                 // Orders for other providers do not wait behind it.
                 Passage::Wait => {
                     let turn = lock(&only.gate).turn_of(&terms.tenant, 0, now);
@@ -160,17 +162,17 @@ impl Engine {
         &'a self,
         order: &Order,
         ask: &SubmitAsk<'_>,
-        providers: &[&'a Arc<ProviderAccount>],
+        providers: &[Arc<ProviderAccount>],
         now: Timestamp,
     ) -> AskOutcome<'a> {
-        let candidate = |it: &&Arc<ProviderAccount>| Candidate {
+        let candidate = |it: &Arc<ProviderAccount>| Candidate {
             shortage: self.shortage(&order.terms, it, now),
             ..it.candidate(order, now)
         };
         let mut candidates: Vec<Candidate> = providers.iter().map(candidate).collect();
-        let routing = self.settings.routing.of(&order.terms);
+        let routing = self.settings().routing.of(&order.terms);
         loop {
-            let choice = (self.settings.rules.choose)(order, &candidates, routing, now);
+            let choice = (self.settings().rules.choose)(order, &candidates, routing, now);
             let Some(chosen) = choice.chosen else {
                 if let Some(shortage) = choice.shortage {
                     return AskOutcome::Decided(SubmitRoute::NoBudget(shortage));
@@ -183,7 +185,7 @@ impl Engine {
                 let until = choice.until.min(now + PAUSED_LOOK).max(now + LOOK_AGAIN);
                 return AskOutcome::Decided(SubmitRoute::ShutUntil(until));
             };
-            let provider = providers[chosen];
+            let provider = &providers[chosen];
             let drawn = match self.draw(&order.terms, provider, now) {
                 Ok(drawn) => drawn,
                 // Another order has drawn since: the next round passes the provider over.
@@ -214,19 +216,19 @@ impl Engine {
 
     /// Whether no provider takes orders until it is resumed.
     fn providers_are_down(&self) -> bool {
-        self.providers.iter().all(|it| lock(&it.gate).is_paused())
+        self.providers().iter().all(|it| lock(&it.gate).is_paused())
     }
 
-    fn seat<'a>(&'a self, provider: &'a ProviderAccount, id: SeatId, order: &Order) -> ProviderSeat<'a> {
+    fn seat(&self, provider: &Arc<ProviderAccount>, id: SeatId, order: &Order) -> ProviderSeat<'_> {
         let tenant = order.terms.tenant.clone();
-        ProviderSeat { engine: self, provider, id, tenant, was_made: false }
+        ProviderSeat { engine: self, provider: Arc::clone(provider), id, tenant, was_made: false }
     }
 
     /// Shows a record to the gate: the seats of attempts that have ended are free.
     pub(crate) fn see(&self, order: &Order) {
         let now = self.now();
         let mut is_free = false;
-        for provider in &self.providers {
+        for provider in self.providers_with_tasks() {
             is_free |= lock(&provider.gate).see(order, now);
         }
         if is_free {
@@ -238,7 +240,7 @@ impl Engine {
     pub(crate) fn note_settled_doubt(&self, order: &Order, event: &Event) {
         let number = called_back(event);
         let attempt = number.and_then(|number| order.attempt(number));
-        if attempt.is_some_and(|attempt| (self.settings.rules.gate.settles_doubt)(&attempt.progress)) {
+        if attempt.is_some_and(|attempt| (self.settings().rules.gate.settles_doubt)(&attempt.progress)) {
             lock(&self.provider_of(order, number).gate).settled(&order.terms.tenant, self.now());
             self.wakeup.ring();
         }
@@ -251,8 +253,10 @@ impl Engine {
         let others = members
             .nodes
             .iter()
-            .filter(|member| member.node_status.node != self.settings.node && is_there(member.seen));
-        let nodes = u32::try_from(others.count()).unwrap_or(u32::MAX).saturating_add(1);
-        self.providers.iter().for_each(|it| lock(&it.gate).set_nodes(nodes));
+            .filter(|member| member.node_status.node != self.node && is_there(member.seen));
+        let others = u32::try_from(others.count()).unwrap_or(u32::MAX);
+        self.other_nodes.store(others, Ordering::Relaxed);
+        let nodes = others.saturating_add(1);
+        self.providers().iter().for_each(|it| lock(&it.gate).set_nodes(nodes));
     }
 }

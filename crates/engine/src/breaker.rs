@@ -61,6 +61,17 @@ impl Breaker {
         }
     }
 
+    /// Works by these settings from now on. What it has learned about the provider stays.
+    pub(crate) fn follow(&mut self, rules: GateRules, backoff: Backoff, throttle: Throttle, is_shared: bool) {
+        if self.is_shared != is_shared {
+            // The losses have other names from now on.
+            self.losses.clear();
+        }
+        (self.backoff, self.throttle, self.is_shared) = (backoff, throttle, is_shared);
+        self.new_circuit = Circuit::new(rules, throttle.probe);
+        self.circuit.set_probe(throttle.probe);
+    }
+
     fn name<'a>(&self, tenant: &'a str) -> &'a str {
         if self.is_shared { tenant } else { "" }
     }

@@ -15,6 +15,7 @@ use quittance_lifecycle::time::millis;
 use quittance_lifecycle::{Money, Timestamp, WhyShort};
 use quittance_ports::{BudgetShare, SharedDocument, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The time after which a budget begins again. All of them are in UTC.
@@ -83,13 +84,14 @@ pub(crate) struct Budgets {
 impl Engine {
     /// The state of all budgets, in the order of the configuration.
     pub async fn budget_views(&self) -> Result<Vec<BudgetView>, StoreError> {
-        if self.settings.budgets.is_empty() {
+        let rules = self.budgets();
+        if rules.is_empty() {
             return Ok(Vec::new());
         }
         let documents = self.world.membership.documents().await?;
         let now = self.now();
         let mut budgets = lock(&self.budgets);
-        let view = |rule: &BudgetRule| {
+        let view = |rule: &Arc<BudgetRule>| {
             let (local, budget) = self.local(&mut budgets, rule, now);
             let name = rule.document_name();
             let stored = documents.iter().find_map(|stored| match &stored.document {
@@ -98,7 +100,7 @@ impl Engine {
             });
             view_of(rule, &local.with_own(stored, budget.node), local.why_short, now)
         };
-        Ok(self.settings.budgets.iter().map(view).collect())
+        Ok(rules.iter().map(view).collect())
     }
 }
 

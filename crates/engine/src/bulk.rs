@@ -187,7 +187,7 @@ impl Engine {
         let terms = &order.terms;
         let site = self.kind(&terms.kind).map(|kind| site(&kind, &terms.params)).unwrap_or_default();
         // Money of the order stays in its own currency, in which this node knows no price.
-        let rules = &self.provider_at(&terms.account).unwrap_or(&self.providers[0]).rules;
+        let rules = &self.provider_at(&terms.account).unwrap_or_else(|| self.first_provider()).rules;
         let price = listed_price(&rules.prices, terms)
             .filter(|_| !is_in_another_currency(&terms.account, &rules.currency));
         let order = Arc::new(order.imported(site, price));

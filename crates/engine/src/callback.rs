@@ -213,7 +213,7 @@ impl Engine {
 
     /// The order and the attempt of a callback address that this engine created.
     pub(crate) fn addressee(&self, segment: &str) -> Option<(Key, u32)> {
-        let to = self.settings.callback.as_ref()?.recognise(segment)?;
+        let to = self.callback.as_ref()?.recognise(segment)?;
         Some((to.key, to.attempt))
     }
 
@@ -241,7 +241,7 @@ impl Engine {
     /// Recognises a callback address. A node that has just joined a store without a secret does not know yet which
     /// secrets other nodes have used. Until they have written them, it does not count callbacks as forged.
     async fn recognise(&self, segment: &str) -> Option<Addressee> {
-        let address = self.settings.callback.as_ref()?;
+        let address = self.callback.as_ref()?;
         loop {
             let to = address.recognise(segment);
             if to.is_some() || self.now() >= address.unsettled_until() {

@@ -47,7 +47,7 @@ impl Engine {
         }
         self.usage_compacted_at.store(now.as_millis(), Ordering::Relaxed);
         let days_ago = |days: u64| Day(Day::of(now).0.saturating_sub(days));
-        let (detail, sums) = (days_ago(self.settings.usage_days), days_ago(self.settings.sums_days));
+        let (detail, sums) = (days_ago(self.settings().usage_days), days_ago(self.settings().sums_days));
         if let Err(error) = self.world.store.compact_usage(detail, sums.min(detail)).await {
             self.note_error(&error);
         }
@@ -67,7 +67,7 @@ impl Engine {
     /// Whether the order of this event may come back: another node may put it back, or a caller may place it
     /// again.
     pub(crate) fn may_come_back(&self, arrival: &IncomingEvent) -> bool {
-        self.now() < arrival.born + UNKNOWN_KEPT.min(self.settings.policy.keep)
+        self.now() < arrival.born + UNKNOWN_KEPT.min(self.settings().policy.keep)
     }
 
     /// Plans another try of an event for an order that the store does not know.

@@ -49,6 +49,10 @@ impl Circuit {
         Self { rules, probe, state: State::Closed }
     }
 
+    pub(crate) const fn set_probe(&mut self, probe: Duration) {
+        self.probe = probe;
+    }
+
     pub(crate) fn note(&mut self, sign: CircuitSign, now: Timestamp) {
         self.state = match self.state {
             State::Closed => self.closed(sign, now),

@@ -149,7 +149,7 @@ impl Engine {
     }
 
     fn is_lost(&self, address: u32) -> bool {
-        self.settings.policy.callback_address != Some(address)
+        self.settings().policy.callback_address != Some(address)
             && lock(&self.reach).rounds.is_unanswered(address)
     }
 
@@ -172,7 +172,7 @@ impl Engine {
     /// Runs one round, and returns what is left of it.
     async fn ask_round(&self, round: EvidenceRound) -> Result<Option<EvidenceRound>, StoreError> {
         let mut first_poll = Duration::ZERO;
-        let backlog_max = self.settings.backlog_max;
+        let backlog_max = self.settings().backlog_max;
         let page_max = PAGE.min(backlog_max / 4).max(1);
         let (mut after, mut is_any_young) = (round.after, false);
         loop {

@@ -54,6 +54,11 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         Self { costs, lane_rule, ..Self::default() }
     }
 
+    /// Sets what a turn costs from now on. The turns that tenants have had count as before.
+    pub(crate) fn set_costs(&mut self, costs: BTreeMap<String, u64>) {
+        self.costs = costs;
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

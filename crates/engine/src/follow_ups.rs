@@ -46,8 +46,10 @@ impl Engine {
         let key = now.order.key;
         let done = match effect {
             Effect::Report { attempt, task, is_good } => {
-                let provider = self.provider_of(&now.order, Some(attempt));
-                let outcome = self.pass_on(provider, &task, is_good).await;
+                let outcome = match self.provider_to_ask(&now.order, Some(attempt)) {
+                    Some(provider) => self.pass_on(&provider, &task, is_good).await,
+                    None => ReportOutcome::NoReply,
+                };
                 self.apply(&key, None, &Event::ReportPassed { attempt, outcome }).await
             }
             Effect::DeliverWebhook { webhook } => {

@@ -135,6 +135,24 @@ impl ProviderGate {
         }
     }
 
+    /// Works by these settings from now on. What it has learned, and who waits for what, stays.
+    pub(crate) fn follow(
+        &mut self,
+        backoff: Backoff,
+        faults: FaultTable,
+        throttle: Throttle,
+        is_shared: bool,
+    ) {
+        (self.backoff, self.faults, self.is_shared) = (backoff, faults, is_shared);
+        self.probe = throttle.probe;
+        self.pace.follow(&self.rules, backoff, throttle.submit_interval);
+        for pace in self.pace_of.values_mut() {
+            pace.follow(&self.rules, backoff, Duration::ZERO);
+        }
+        self.breaker.follow(self.rules, backoff, throttle, is_shared);
+        self.retries.follow(throttle);
+    }
+
     // ---- before a submit -------------------------------------------------------------------------------------
 
     /// When an order of this tenant should ask the gate. If that is later than `now` and an answer or a reply comes

@@ -233,7 +233,7 @@ fn is_forgettable(order: &Order, now: Timestamp) -> bool {
 impl Engine {
     /// Remembers an order that this node has written or read.
     pub(crate) fn hold(&self, record: &Versioned) {
-        let orders_max = self.settings.in_hand_max;
+        let orders_max = self.settings().in_hand_max;
         if orders_max == 0 {
             return;
         }
@@ -388,13 +388,13 @@ impl Engine {
                     (Arc::clone(&record.order), recalled)
                 }
                 _ => {
-                    let others_by = self.now() + self.settings.others_first;
+                    let others_by = self.now() + self.settings().others_first;
                     (Arc::clone(ours), Event::PutBack { others_by })
                 }
             };
             let is_recalled = matches!(event, Event::Recalled { .. });
             let (at, policy) = (self.now(), self.policy(&base));
-            let Decision::Advance(advance) = (self.settings.rules.transition)(&base, event, at, &policy)
+            let Decision::Advance(advance) = (self.settings().rules.transition)(&base, event, at, &policy)
             else {
                 // All of its attempts are known there.
                 let record = record.unwrap_or(held);

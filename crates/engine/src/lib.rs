@@ -23,6 +23,7 @@ pub mod inspect;
 mod lanes;
 mod lifetimes;
 mod limit;
+mod live_settings;
 mod moments;
 mod node_stats;
 mod outage_replays;
@@ -65,6 +66,9 @@ pub use gate::ProviderState;
 pub use gate_rules::GateRules;
 pub use in_hand::PutBack;
 pub use lifetimes::{LifeRule, TrustView, show_trust, with_life_rules};
+#[doc(hidden)]
+pub use live_settings::ReloadRules;
+pub use live_settings::{ReloadError, ReloadedProvider};
 pub use outage_replays::OutageReplays;
 pub use place::{PlaceError, PlacedOrder};
 pub use pools::{KnownDocument, PoolError, PoolView, price_not_known, spending_not_known};
@@ -75,9 +79,11 @@ pub use shared_gates::ProviderView;
 pub use targets::Targets;
 pub use wait::Outcome;
 
+use arc_swap::ArcSwap;
 use budgets::Budgets;
 use bulk::BulkWatch;
 use in_hand::InHand;
+use live_settings::LiveSettings;
 use node_stats::NodeCounters;
 use outage_replays::OutageWatch;
 use pools::Pools;
@@ -93,7 +99,7 @@ use spilled::SpilledCounts;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use unlisted::UnlistedCodes;
@@ -119,8 +125,14 @@ const NOT_COUNTED: u64 = u64::MAX;
 /// [`work`](Self::work), which carries the orders out.
 pub struct Engine {
     world: World,
-    settings: Settings,
-    providers: Vec<Arc<ProviderAccount>>,
+    live: ArcSwap<LiveSettings>,
+    /// The address that providers call.
+    callback: Option<CallbackAddress>,
+    node: u64,
+    /// How many other nodes work on the store, as far as this node knows.
+    other_nodes: AtomicU32,
+    /// The currency of the first provider.
+    currency: String,
     unlisted: Mutex<UnlistedCodes>,
     run_queue: Mutex<RunQueue>,
     wakeup: Wakeup,
@@ -196,13 +208,11 @@ impl Engine {
         settings.policy.callbacks = settings.callback.is_some();
         settings.policy.callback_address = settings.callback.as_ref().map(CallbackAddress::mark);
         settings.targets.undescribed.get_or_insert(settings.tenants.is_empty());
-        let rules = settings.providers.iter().cloned().chain(std::iter::repeat(ProviderRules::default()));
-        let adapters = world.providers.iter().map(Arc::clone);
-        let providers = adapters
-            .zip(rules)
-            .map(|(adapter, rules)| Arc::new(ProviderAccount::new(adapter, rules, &settings)));
         Self {
-            providers: providers.collect(),
+            callback: settings.callback.clone(),
+            node: settings.node,
+            other_nodes: AtomicU32::new(0),
+            currency: settings.providers.first().map(|rules| rules.currency.clone()).unwrap_or_default(),
             unlisted: Mutex::default(),
             run_queue: Mutex::new(RunQueue::new(&settings)),
             wakeup: Wakeup::default(),
@@ -232,15 +242,15 @@ impl Engine {
             stamps: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             usage_compacted_at: AtomicU64::new(0),
+            live: ArcSwap::from_pointee(LiveSettings::new(settings, &world.providers)),
             world,
-            settings,
         }
     }
 
     /// What is known about a kind of this name.
     #[must_use]
     pub fn kind(&self, name: &str) -> Option<Kind> {
-        (self.settings.kinds)(name)
+        (self.settings().kinds)(name)
     }
 
     /// Asks [`work`](Self::work) to take nothing new and to return when what it does is done.
@@ -296,7 +306,8 @@ impl Engine {
     /// several providers, it submits as long as one of them is not paused.
     #[must_use]
     pub fn paused(&self) -> Option<Fault> {
-        let mut faults = self.providers.iter().map(|it| lock(&it.gate).account_fault());
+        let providers = self.providers();
+        let mut faults = providers.iter().map(|it| lock(&it.gate).account_fault());
         let first = faults.next()??;
         faults.all(|fault| fault.is_some()).then_some(first.fault)
     }
@@ -313,31 +324,19 @@ impl Engine {
     /// The number of this node: new for each start of each process.
     #[must_use]
     pub const fn node(&self) -> u64 {
-        self.settings.node
-    }
-
-    /// The name of the first provider.
-    #[must_use]
-    pub fn provider_name(&self) -> &str {
-        &self.providers[0].rules.name
+        self.node
     }
 
     /// The currency of the node: that of its first provider. Amounts in another currency count as not known.
     #[must_use]
     pub fn currency(&self) -> &str {
-        &self.providers[0].rules.currency
+        &self.currency
     }
 
     /// The clock and the timers of this node.
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.world.clock
-    }
-
-    /// The adapter of the first provider.
-    #[must_use]
-    pub fn provider(&self) -> &Arc<dyn Provider> {
-        &self.providers[0].adapter
     }
 
     /// The nodes that share the store, and the documents that they share.
@@ -365,7 +364,7 @@ impl Engine {
 
     /// Calls `on_commit`, so that another part of the process sees what this node has just written.
     fn note_commit(&self, order: &Arc<Order>) {
-        if let Some(on_commit) = &self.settings.on_commit {
+        if let Some(on_commit) = &self.settings().on_commit {
             on_commit(order);
         }
     }
@@ -378,13 +377,13 @@ impl Engine {
 
     /// A number that no other call, on this node or another, gets.
     fn unique(&self) -> u128 {
-        u128::from(self.settings.node) << 64 | u128::from(self.stamps.fetch_add(1, Ordering::Relaxed))
+        u128::from(self.node) << 64 | u128::from(self.stamps.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A number of few bits, which shows which write an order's record holds.
     fn stamp(&self) -> u64 {
         let count = self.stamps.fetch_add(1, Ordering::Relaxed);
-        self.settings.node.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        self.node.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// The settings, with what is known about the provider that the order is at.
@@ -396,7 +395,7 @@ impl Engine {
     fn policy_about(&self, order: &Order, attempt: Option<u32>) -> Policy {
         let kind = order.terms.kind.as_str();
         let provider = self.provider_of(order, attempt);
-        let policy = self.policy_for(provider, kind, || (self.settings.kinds)(kind).map(|kind| kind.pace));
+        let policy = self.policy_for(&provider, kind, || (self.settings().kinds)(kind).map(|kind| kind.pace));
         let policy = self.with_provider(policy, order, attempt);
         Policy { callback_lost: self.is_callback_lost(order), ..policy }
     }
@@ -408,7 +407,7 @@ impl Engine {
         kind: &str,
         usual: impl FnOnce() -> Option<Pace>,
     ) -> Policy {
-        let mut policy = self.settings.policy;
+        let mut policy = self.settings().policy;
         policy.poll_rules = provider.adapter.poll_rules(kind).unwrap_or(policy.poll_rules);
         let learned = lock(&provider.paces).of(kind);
         if let Some(pace) = learned.or_else(usual) {
@@ -460,7 +459,7 @@ impl Engine {
     /// The address that providers call, with its secrets; `None` if providers cannot call.
     #[must_use]
     pub fn callback_address(&self) -> Option<&CallbackAddress> {
-        self.settings.callback.as_ref()
+        self.callback.as_ref()
     }
 
     /// What the store has lost, as far as this node knows; `None` after an operator has acknowledged it.
@@ -489,7 +488,7 @@ impl Engine {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("node", &self.settings.node).finish_non_exhaustive()
+        f.debug_struct("Engine").field("node", &self.node).finish_non_exhaustive()
     }
 }
 

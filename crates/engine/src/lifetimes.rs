@@ -77,7 +77,7 @@ pub fn show_trust(
 impl Engine {
     /// The kind with the lifetimes that apply to this draft on this site.
     pub(crate) fn with_lifetimes(&self, kind: &Kind, draft: &Draft, site: &str, now: Timestamp) -> Kind {
-        let mut kind = with_life_rules(&self.settings.lifetimes, kind, site);
+        let mut kind = with_life_rules(&self.settings().lifetimes, kind, site);
         if let Some(life) = kind.life {
             let trusted = trusted_life(&kind, life, |usable| {
                 lock(&self.pools).trusted(&draft.tenant, &kind.name, site, usable, now)
@@ -106,9 +106,9 @@ impl Engine {
     }
 
     fn show_trusts<'a>(&self, documents: impl Iterator<Item = &'a TrustDocument>) -> Vec<TrustView> {
-        let (now, rules) = (self.now(), &self.settings.lifetimes);
+        let (now, rules) = (self.now(), &self.settings().lifetimes);
         let views = documents.filter_map(|document| {
-            let kind = (self.settings.kinds)(&document.kind)?;
+            let kind = (self.settings().kinds)(&document.kind)?;
             show_trust(rules, &kind, document.clone(), now)
         });
         views.collect()
@@ -117,7 +117,7 @@ impl Engine {
     /// How long answers of this kind live on this site before any reports; `None` if they never expire or the kind is not known.
     #[must_use]
     pub fn life(&self, kind: &str, site: &str) -> Option<Duration> {
-        with_life_rules(&self.settings.lifetimes, &(self.settings.kinds)(kind)?, site).life
+        with_life_rules(&self.settings().lifetimes, &(self.settings().kinds)(kind)?, site).life
     }
 
     /// Learns from a caller's report how an answer fared at its site. A lost race is tried again a few times. A

@@ -27,7 +27,7 @@ impl Engine {
 
     /// When to sweep for due orders; never, if something else must happen first that wakes the worker anyway.
     pub(crate) fn sweep_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
-        let settings = &self.settings;
+        let settings = self.settings();
         if self.is_stopping() || run_queue.is_sweeping {
             return Timestamp::MAX;
         }
@@ -46,7 +46,7 @@ impl Engine {
     /// backlog: it may be one tenant's, and another tenant's order may be due. Claimed orders that find no room here
     /// are soon free for other nodes.
     pub(crate) fn sweep_pace(&self, run_queue: &RunQueue) -> (Duration, Duration) {
-        let settings = &self.settings;
+        let settings = self.settings();
         if self.is_crowded(run_queue) {
             (CROWDED_PAUSE, CROWDED_CLAIM.min(settings.claim_duration))
         } else {
@@ -56,7 +56,7 @@ impl Engine {
 
     /// Whether the backlog has less free space than one sweep brings.
     pub(crate) fn is_crowded(&self, run_queue: &RunQueue) -> bool {
-        let Settings { backlog_max, claim_max, .. } = self.settings;
+        let Settings { backlog_max, claim_max, .. } = *self.settings();
         backlog_max.saturating_sub(run_queue.waiting()) < claim_max.min(backlog_max.div_ceil(4))
     }
 
@@ -71,34 +71,34 @@ impl Engine {
 
     /// When the next poll may start; never, if something else must happen first that wakes the worker anyway.
     pub(crate) fn poll_at(&self, run_queue: &RunQueue, now: Timestamp) -> Timestamp {
-        if self.is_stopping() || run_queue.polling >= self.settings.polls_max {
+        if self.is_stopping() || run_queue.polling >= self.settings().polls_max {
             return Timestamp::MAX;
         }
         let call_at =
             |it: &Arc<ProviderAccount>| run_queue.poll_call_at(&it.rules.name, now, it.poll_batch_max());
-        self.providers.iter().map(call_at).min().unwrap_or(Timestamp::MAX)
+        self.providers_with_tasks().iter().map(call_at).min().unwrap_or(Timestamp::MAX)
     }
 
     /// The provider that should be polled now.
-    pub(crate) fn poll_now(&self, run_queue: &RunQueue, now: Timestamp) -> Option<&Arc<ProviderAccount>> {
+    pub(crate) fn poll_now(&self, run_queue: &RunQueue, now: Timestamp) -> Option<Arc<ProviderAccount>> {
         if self.poll_at(run_queue, now) > now {
             return None;
         }
         let call_at =
-            |it: &&Arc<ProviderAccount>| run_queue.poll_call_at(&it.rules.name, now, it.poll_batch_max());
-        self.providers.iter().min_by_key(call_at)
+            |it: &Arc<ProviderAccount>| run_queue.poll_call_at(&it.rules.name, now, it.poll_batch_max());
+        self.providers_with_tasks().into_iter().min_by_key(call_at)
     }
 
     /// Whether tasks may be polled before their own poll is due. While another node may have kept the callback of a
     /// task, the task is not polled.
     pub(crate) fn may_poll_early(&self) -> bool {
-        self.settings.callback.is_none() || !self.store_was_away(self.settings.others_first)
+        self.callback.is_none() || !self.store_was_away(self.settings().others_first)
     }
 
     /// How many due orders one sweep may claim. A claimed order that finds no room here is hidden from other nodes
     /// until its claim lapses.
     pub(crate) fn claimable(&self, run_queue: &RunQueue) -> usize {
-        let Settings { backlog_max, claim_max, .. } = self.settings;
+        let Settings { backlog_max, claim_max, .. } = *self.settings();
         if self.is_crowded(run_queue) {
             claim_max
         } else {
@@ -127,7 +127,7 @@ impl Engine {
         match run_queue.counts_at {
             _ if self.is_stopping() || run_queue.is_counting => Timestamp::MAX,
             // A clock that was set back must not put it off.
-            Some(at) => at.min(now + self.settings.count_interval),
+            Some(at) => at.min(now + self.settings().count_interval),
             None => Timestamp::MAX,
         }
     }

@@ -92,7 +92,7 @@ impl Engine {
     /// Works one round on the outages.
     pub(crate) async fn replay_after_outages(&self) {
         let now = self.now();
-        if !self.settings.outage_replays.is_on {
+        if !self.settings().outage_replays.is_on {
             return;
         }
         {
@@ -110,7 +110,7 @@ impl Engine {
     }
 
     /// What this node has found out about each provider since it last looked.
-    fn look_at_providers(&self, now: Timestamp) -> Vec<(&str, Finding)> {
+    fn look_at_providers(&self, now: Timestamp) -> Vec<(String, Finding)> {
         let mut watch = lock(&self.outages);
         let mut look = |provider: &ProviderAccount| {
             let state = lock(&provider.gate).state(now);
@@ -127,7 +127,7 @@ impl Engine {
                 _ => Finding::Nothing,
             }
         };
-        self.providers.iter().map(|provider| (provider.rules.name.as_str(), look(provider))).collect()
+        self.providers().iter().map(|provider| (provider.rules.name.clone(), look(provider))).collect()
     }
 
     /// Returns whether there is work left.
@@ -152,7 +152,7 @@ impl Engine {
         mut document: OutagesDocument,
         mut version: Version,
     ) -> Result<(), StoreError> {
-        let mut left = self.settings.outage_replays.per_second;
+        let mut left = self.settings().outage_replays.per_second;
         for _ in 0..PAGES_MAX {
             let after = {
                 let mut watch = lock(&self.outages);
@@ -197,7 +197,7 @@ impl Engine {
         left: &mut u32,
     ) -> Result<Result<(), Stopped>, StoreError> {
         let now = self.now();
-        let rules = self.settings.outage_replays;
+        let rules = self.settings().outage_replays;
         let died_since = outage.began.max(now - rules.age_max);
         let event = Event::ReplayedAfterOutage { provider: outage.provider.clone(), died_since };
         if !self.is_meant(&stored.order, &event, now) {
@@ -228,9 +228,9 @@ impl Engine {
     fn is_meant(&self, order: &Order, event: &Event, now: Timestamp) -> bool {
         let Event::ReplayedAfterOutage { provider: name, .. } = event else { return false };
         let terms = &order.terms;
-        let mut takers = self.providers_for(&terms.kind, &terms.tenant);
-        takers.any(|provider| provider.rules.name == *name) && self.may_replay(order) && {
-            let decision = (self.settings.rules.transition)(order, event.clone(), now, &self.policy(order));
+        let takers = self.providers_for(&terms.kind, &terms.tenant);
+        takers.iter().any(|provider| provider.rules.name == *name) && self.may_replay(order) && {
+            let decision = (self.settings().rules.transition)(order, event.clone(), now, &self.policy(order));
             matches!(decision, Decision::Advance(_))
         }
     }
@@ -238,7 +238,7 @@ impl Engine {
     /// Writes what this node has found, also if other nodes write the document at the same time.
     async fn note_in_document(
         &self,
-        found: &[(&str, Finding)],
+        found: &[(String, Finding)],
         now: Timestamp,
     ) -> Result<(Version, OutagesDocument), StoreError> {
         let mut stored = self.outages_document().await?;
@@ -282,7 +282,7 @@ impl Engine {
 }
 
 /// Notes what a node has found out. Returns whether that is news.
-fn note_findings(document: &mut OutagesDocument, found: &[(&str, Finding)], now: Timestamp) -> bool {
+fn note_findings(document: &mut OutagesDocument, found: &[(String, Finding)], now: Timestamp) -> bool {
     let mut is_news = false;
     for (name, finding) in found {
         let known = document.outages.iter_mut().find(|note| note.provider == *name);

@@ -210,8 +210,8 @@ impl Engine {
         let secret = self.keys().secret;
         let (meant, checked) = self.meant(kind, draft.clone())?;
         // Which kinds there are is decided when the order is placed.
-        let Some(known) = (self.settings.kinds)(&meant) else { return Ok(None) };
-        let policy = self.policy_for(&self.providers[0], &known.name, || Some(known.pace));
+        let Some(known) = (self.settings().kinds)(&meant) else { return Ok(None) };
+        let policy = self.policy_for(&self.first_provider(), &known.name, || Some(known.pace));
         let (key, terms) = self.check(&known, checked, &policy)?;
         let record = match self.load(&key).await {
             // What cannot be read is decided about when it is placed.
@@ -243,7 +243,7 @@ impl Engine {
         let OpenPlacement { key, terms, policy, at, record, .. } = placing;
         let (order, next) =
             (record.as_ref().map(|record| &*record.order), follower.as_ref().map(|record| &*record.order));
-        let placement = (self.settings.rules.place)(order, next, *key, terms, *at, policy);
+        let placement = (self.settings().rules.place)(order, next, *key, terms, *at, policy);
         Ok((placement, follower))
     }
 
@@ -255,7 +255,7 @@ impl Engine {
         placement: Placement,
         follower: Option<Versioned>,
     ) -> Result<Option<PlacedOrder>, PlaceError> {
-        let (at, until) = (placing.at, placing.now + self.settings.place_wait);
+        let (at, until) = (placing.at, placing.now + self.settings().place_wait);
         match placement {
             Placement::Refused(refusal) => {
                 self.counters(&placing.terms, Counters { asked: 1, refused: 1, ..Counters::default() }, at);
@@ -361,11 +361,11 @@ impl Engine {
     /// The key, terms and policy that this placement would get.
     pub(crate) fn agree(&self, kind: &str, draft: Draft) -> Result<(Key, Terms, Policy), PlaceError> {
         let (kind, draft) = self.meant(kind, draft)?;
-        let Some(kind) = (self.settings.kinds)(&kind) else {
+        let Some(kind) = (self.settings().kinds)(&kind) else {
             return Err(PlaceError::UnknownKind { name: kind });
         };
         self.check_order(Step::Place, &kind, &draft.tenant, &fields_of(&draft.params))?;
-        let mut policy = self.policy_for(&self.providers[0], &kind.name, || Some(kind.pace));
+        let mut policy = self.policy_for(&self.first_provider(), &kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
         self.check_task(&kind, &terms.tenant, &terms.params)?;
         policy.quickest = self.quickest(&terms.kind, &terms.tenant);
@@ -378,7 +378,8 @@ impl Engine {
     fn check(&self, kind: &Kind, mut draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
         if draft.slot.is_none() {
-            let rule = self.settings.tenants.get(&draft.tenant);
+            let settings = self.settings();
+            let rule = settings.tenants.get(&draft.tenant);
             draft.priority = draft.priority.or_else(|| rule.and_then(|rule| rule.priority));
         }
         let site = site(kind, &draft.params);
@@ -483,7 +484,7 @@ impl Engine {
         kind: &str,
         params: &BTreeMap<String, Value>,
     ) -> Result<TranslatedKind, BadRequest> {
-        self.settings.meaning.as_ref().map_or(Ok(None), |meaning| meaning(kind, params))
+        self.settings().meaning.as_ref().map_or(Ok(None), |meaning| meaning(kind, params))
     }
 
     fn meant(&self, kind: &str, draft: Draft) -> Result<(String, Draft), BadRequest> {
@@ -501,15 +502,16 @@ impl Engine {
         tenant: &str,
         fields: &[TaskField<'_>],
     ) -> Result<(), NotAllowed> {
-        let rule = self.settings.tenants.get(tenant);
+        let settings = self.settings();
+        let rule = settings.tenants.get(tenant);
         let tenant = rule.and_then(|rule| rule.targets.as_ref());
         if let Some(kinds) = rule.and_then(|rule| rule.kinds.as_ref())
             && !kinds.iter().any(|named| *named == kind.name)
         {
             return Err(NotAllowed::Kind { kind: kind.name.to_string() });
         }
-        let operator = &self.settings.targets;
-        (self.settings.rules.inspect)(&Inspection { step, kind, fields, operator, tenant })
+        let operator = &settings.targets;
+        (settings.rules.inspect)(&Inspection { step, kind, fields, operator, tenant })
     }
 
     /// Whether the provider can be sent this order, and the exact task may leave. So an accepted order is not refused
@@ -540,18 +542,20 @@ impl Engine {
 
     /// Whether the settings for all tenants allow this order, and it can be sent.
     pub fn check_draft(&self, kind: &Kind, draft: &Draft) -> Result<(), NotAllowed> {
-        let (fields, operator) = (fields_of(&draft.params), &self.settings.targets);
+        let settings = self.settings();
+        let (fields, operator) = (fields_of(&draft.params), &settings.targets);
         let inspection = Inspection { step: Step::Place, kind, fields: &fields, operator, tenant: None };
-        (self.settings.rules.inspect)(&inspection)?;
+        (settings.rules.inspect)(&inspection)?;
         self.check_task(kind, &draft.tenant, &draft.params)
     }
 
     /// Whether a tenant that is limited to these targets may place this order.
     pub fn check_for(&self, kind: &Kind, draft: &Draft, tenant: &Targets) -> Result<(), NotAllowed> {
-        let (fields, operator) = (fields_of(&draft.params), &self.settings.targets);
+        let settings = self.settings();
+        let (fields, operator) = (fields_of(&draft.params), &settings.targets);
         let inspection =
             Inspection { step: Step::Place, kind, fields: &fields, operator, tenant: Some(tenant) };
-        (self.settings.rules.inspect)(&inspection)
+        (settings.rules.inspect)(&inspection)
     }
 
     /// Whether an order of these terms may be sent now. A dead letter may be older than the operator's list, or come
@@ -560,10 +564,11 @@ impl Engine {
         let terms = &order.terms;
         let Some(kind) = self.kind(&terms.kind) else {
             // It is no longer known which of its parameters is the page; the site was found when that was known.
-            return self.settings.targets.check_host(&terms.site);
+            return self.settings().targets.check_host(&terms.site);
         };
         // An order on record may come from another store, without a tenant that answers for it.
-        if !self.settings.tenants.is_empty() && !self.settings.tenants.contains_key(&terms.tenant) {
+        let settings = self.settings();
+        if !settings.tenants.is_empty() && !settings.tenants.contains_key(&terms.tenant) {
             return Err(NotAllowed::Tenant { tenant: terms.tenant.clone() });
         }
         self.check_words(terms)?;
@@ -602,7 +607,7 @@ impl Engine {
     pub async fn release(&self) -> Result<usize, StoreError> {
         // Submits that are under way were sent before, and know nothing of it: they are let go when they come back.
         self.let_go_at.store(self.now().as_millis(), Ordering::Relaxed);
-        self.providers.iter().for_each(|it| lock(&it.gate).release());
+        self.providers().iter().for_each(|it| lock(&it.gate).release());
         self.release_orders().await
     }
 

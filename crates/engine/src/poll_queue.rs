@@ -70,6 +70,10 @@ impl PollQueue {
         Self { call_span, ..Self::default() }
     }
 
+    pub(crate) const fn set_call_span(&mut self, call_span: Duration) {
+        self.call_span = call_span;
+    }
+
     /// How many tasks wait for a poll that is due.
     pub(crate) fn len(&self) -> usize {
         self.due.len() + self.later.len()

@@ -211,7 +211,7 @@ impl Engine {
 
     /// The demand for a pool at all nodes. This node's own count is newer than the count in its stored status.
     fn demand_of_all(&self, pool: &str, members: &Members) -> Demand {
-        let others = alive(members).filter(|node_status| node_status.node != self.settings.node);
+        let others = alive(members).filter(|node_status| node_status.node != self.node);
         let others = others.filter_map(|node_status| node_status.demand.get(pool)).copied();
         let own = crate::lock(&self.pools).demand.get(pool).copied().unwrap_or_default();
         others.fold(own, |sum, last_heartbeat| Demand {

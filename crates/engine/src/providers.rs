@@ -98,45 +98,61 @@ pub struct Measured {
     pub success: Option<u32>,
 }
 
-/// One provider account, as this node uses it.
+/// One provider account, as this node uses it. What is learned about it is shared with the same provider of later settings.
 pub(crate) struct ProviderAccount {
     pub(crate) adapter: Arc<dyn Provider>,
     pub(crate) rules: ProviderRules,
     /// The provider and the currency, as orders and the usage write them.
     pub(crate) account: String,
-    pub(crate) gate: Mutex<ProviderGate>,
-    pub(crate) paces: Mutex<Paces>,
-    pub(crate) quickest: Mutex<QuickestTimes>,
+    pub(crate) gate: Arc<Mutex<ProviderGate>>,
+    pub(crate) paces: Arc<Mutex<Paces>>,
+    pub(crate) quickest: Arc<Mutex<QuickestTimes>>,
     /// The kinds that it does not sell, and until when it gets none of them.
-    not_sold: Mutex<BTreeMap<String, Timestamp>>,
+    not_sold: Arc<Mutex<BTreeMap<String, Timestamp>>>,
     /// What this node knows of the document that all nodes share about the gate.
-    pub(crate) shared: Mutex<KnownGate>,
+    pub(crate) shared: Arc<Mutex<KnownGate>>,
     /// The share of tasks that came to an answer, by kind, in thousandths.
-    success: Mutex<BTreeMap<String, u32>>,
+    success: Arc<Mutex<BTreeMap<String, u32>>>,
     /// How many tasks came to an answer.
-    pub(crate) answers: AtomicU64,
+    pub(crate) answers: Arc<AtomicU64>,
 }
 
 impl ProviderAccount {
-    pub(crate) fn new(adapter: Arc<dyn Provider>, mut rules: ProviderRules, settings: &Settings) -> Self {
-        let demanded = adapter.submit_interval();
-        rules.throttle.submit_interval = demanded.max(rules.throttle.submit_interval);
+    pub(crate) fn new(adapter: Arc<dyn Provider>, rules: ProviderRules, settings: &Settings) -> Self {
+        let rules = with_demands(rules, &*adapter);
         let Settings { policy, is_shared, .. } = settings;
         Self {
             account: account(&rules.name, &rules.currency),
-            gate: Mutex::new(ProviderGate::new(
+            gate: Arc::new(Mutex::new(ProviderGate::new(
                 settings.rules.gate,
                 policy.backoff,
                 policy.faults,
                 rules.throttle,
                 *is_shared,
-            )),
-            paces: Mutex::default(),
-            quickest: Mutex::default(),
-            not_sold: Mutex::default(),
-            shared: Mutex::default(),
-            success: Mutex::default(),
-            answers: AtomicU64::new(0),
+            ))),
+            paces: Arc::default(),
+            quickest: Arc::default(),
+            not_sold: Arc::default(),
+            shared: Arc::default(),
+            success: Arc::default(),
+            answers: Arc::default(),
+            adapter,
+            rules,
+        }
+    }
+
+    /// This provider by other rules, with what is known about it. A kind that it did not sell may be sold now.
+    pub(crate) fn with_rules(&self, adapter: Arc<dyn Provider>, rules: ProviderRules) -> Self {
+        let rules = with_demands(rules, &*adapter);
+        Self {
+            account: account(&rules.name, &rules.currency),
+            gate: Arc::clone(&self.gate),
+            paces: Arc::clone(&self.paces),
+            quickest: Arc::clone(&self.quickest),
+            not_sold: Arc::clone(&self.not_sold),
+            shared: Arc::clone(&self.shared),
+            success: Arc::clone(&self.success),
+            answers: Arc::clone(&self.answers),
             adapter,
             rules,
         }
@@ -205,40 +221,61 @@ impl ProviderAccount {
     }
 }
 
+/// The rules, with the pace that the service demands.
+fn with_demands(mut rules: ProviderRules, adapter: &dyn Provider) -> ProviderRules {
+    rules.throttle.submit_interval = adapter.submit_interval().max(rules.throttle.submit_interval);
+    rules
+}
+
 impl Engine {
     /// The providers that may get orders of this kind and tenant.
-    pub(crate) fn providers_for(
-        &self,
-        kind: &str,
-        tenant: &str,
-    ) -> impl Iterator<Item = &Arc<ProviderAccount>> {
-        self.providers.iter().filter(move |provider| provider.takes(kind, tenant))
+    pub(crate) fn providers_for(&self, kind: &str, tenant: &str) -> Vec<Arc<ProviderAccount>> {
+        self.providers().iter().filter(|provider| provider.takes(kind, tenant)).cloned().collect()
     }
 
-    /// The provider of this name, as an order or an attempt names its account.
-    pub(crate) fn provider_at(&self, account: &str) -> Option<&Arc<ProviderAccount>> {
-        let name = provider_of(account);
-        self.providers.iter().find(|provider| provider.rules.name == name)
+    /// The first provider.
+    pub(crate) fn first_provider(&self) -> Arc<ProviderAccount> {
+        Arc::clone(&self.providers()[0])
+    }
+
+    /// The provider of this name, as an order or an attempt names its account. It may have been removed by a reload.
+    pub(crate) fn provider_at(&self, account: &str) -> Option<Arc<ProviderAccount>> {
+        self.provider_named(provider_of(account))
     }
 
     /// The provider that this attempt went to. If this node does not have it any more, the first one.
-    pub(crate) fn provider_of(&self, order: &Order, attempt: Option<u32>) -> &Arc<ProviderAccount> {
+    pub(crate) fn provider_of(&self, order: &Order, attempt: Option<u32>) -> Arc<ProviderAccount> {
         let attempt = attempt.and_then(|number| order.attempt(number));
         let account = attempt.map_or_else(|| order.account(), |attempt| order.account_of(attempt));
-        self.provider_at(account).unwrap_or(&self.providers[0])
+        self.provider_at(account).unwrap_or_else(|| self.first_provider())
+    }
+
+    /// The provider that is asked for the task of this attempt. `None` if this node does not have it and other nodes may:
+    /// settings reach the nodes one after the other, and a wrong provider would answer that there is no such task.
+    pub(crate) fn provider_to_ask(
+        &self,
+        order: &Order,
+        attempt: Option<u32>,
+    ) -> Option<Arc<ProviderAccount>> {
+        let number = attempt.and_then(|number| order.attempt(number));
+        let account = number.map_or_else(|| order.account(), |attempt| order.account_of(attempt));
+        let leaves = (self.settings().rules.reload.leaves_to_others)();
+        let is_alone = || self.other_nodes.load(Ordering::Relaxed) == 0 || !leaves;
+        self.provider_at(account).or_else(|| is_alone().then(|| self.first_provider()))
     }
 
     /// Writes into new terms which provider comes first, and its price.
     pub(crate) fn set_account(&self, terms: &mut Terms) {
-        let rule = self.settings.routing.of(terms).rule;
+        let rule = self.settings().routing.of(terms).rule;
         let first = match rule {
             quittance_lifecycle::RoutingRule::Cheapest => {
-                let listed = self.providers_for(&terms.kind, &terms.tenant).map(|it| it.listed(terms));
+                let providers = self.providers_for(&terms.kind, &terms.tenant);
+                let listed = providers.iter().map(|it| it.listed(terms));
                 listed.min_by_key(|listed| (listed.price.is_none(), listed.price))
             }
-            _ => self.providers_for(&terms.kind, &terms.tenant).next().map(|it| it.listed(terms)),
+            _ => self.providers_for(&terms.kind, &terms.tenant).first().map(|it| it.listed(terms)),
         };
-        let AttemptAccount { account, price } = first.unwrap_or_else(|| self.providers[0].listed(terms));
+        let AttemptAccount { account, price } = first.unwrap_or_else(|| self.first_provider().listed(terms));
         (terms.account, terms.price) = (account, price);
     }
 
@@ -251,7 +288,7 @@ impl Engine {
         let other = |it: &ProviderAccount| {
             it.account != account && !order.used_up.contains(&it.account) && is_affordable(terms, it)
         };
-        let limits = self.settings.retries.of(terms);
+        let limits = self.settings().retries.of(terms);
         let own_limits = provider.rules.retry;
         Policy {
             max_retries: limits.max_retries.or(policy.max_retries),
@@ -260,9 +297,9 @@ impl Engine {
             unsolvable: provider.rules.unsolvable.unwrap_or(policy.unsolvable),
             result_kept: provider.rules.result_kept.or(policy.result_kept),
             other_currency: is_in_another_currency(account, &provider.rules.currency),
-            can_fail_over: self.providers.len() > 1
-                && self.providers_for(&terms.kind, &terms.tenant).any(|it| other(it)),
-            routing: self.settings.routing.of(terms),
+            can_fail_over: self.providers().len() > 1
+                && self.providers_for(&terms.kind, &terms.tenant).iter().any(|it| other(it)),
+            routing: self.settings().routing.of(terms),
             quickest: self.quickest(&terms.kind, &terms.tenant),
             ..policy
         }
@@ -270,21 +307,22 @@ impl Engine {
 
     /// The name and the state of each provider.
     #[must_use]
-    pub fn provider_states(&self) -> Vec<(&str, ProviderState)> {
+    pub fn provider_states(&self) -> Vec<(String, ProviderState)> {
         let now = self.now();
         let state = |it: &ProviderAccount| lock(&it.gate).state(now);
-        self.providers.iter().map(|it| (it.rules.name.as_str(), state(it))).collect()
+        self.providers().iter().map(|it| (it.rules.name.clone(), state(it))).collect()
     }
 
     /// What the operator has set about each provider, in the order of the configuration.
-    pub fn provider_rules(&self) -> impl Iterator<Item = &ProviderRules> {
-        self.providers.iter().map(|it| &it.rules)
+    #[must_use]
+    pub fn provider_rules(&self) -> Vec<ProviderRules> {
+        self.providers().iter().map(|it| it.rules.clone()).collect()
     }
 
     /// How providers are chosen.
     #[must_use]
-    pub const fn routing_rules(&self) -> &RoutingRules {
-        &self.settings.routing
+    pub fn routing_rules(&self) -> RoutingRules {
+        self.settings().routing.clone()
     }
 
     /// What this node has measured at the provider of this name, by kind.
@@ -309,29 +347,32 @@ impl Engine {
     }
 
     /// The names of the providers, in the order of the configuration.
-    pub fn provider_names(&self) -> impl Iterator<Item = &str> {
-        self.providers.iter().map(|it| it.rules.name.as_str())
+    #[must_use]
+    pub fn provider_names(&self) -> Vec<String> {
+        self.providers().iter().map(|it| it.rules.name.clone()).collect()
     }
 
     /// The adapter of the provider of this name.
     #[must_use]
-    pub fn adapter(&self, name: &str) -> Option<&Arc<dyn Provider>> {
-        self.provider_at(name).map(|it| &it.adapter)
+    pub fn adapter(&self, name: &str) -> Option<Arc<dyn Provider>> {
+        self.provider_at(name).map(|it| Arc::clone(&it.adapter))
     }
 
     /// The content of a callback to the address that ends in `segment`, read by the adapter of the provider that got
     /// the attempt. Without the order, any adapter that understands it.
     pub async fn read_callback(&self, segment: &str, callback: &Callback<'_>) -> Option<CallbackMessage> {
-        if let [only] = &self.providers[..] {
+        let providers = self.providers_with_tasks();
+        if let [only] = &providers[..] {
             return only.adapter.read_callback(callback);
         }
         if let Some((key, attempt)) = self.addressee(segment)
             && let Ok(Some(order)) = self.read(&key).await
             && order.attempt(attempt).is_some()
+            && let Some(provider) = self.provider_to_ask(&order, Some(attempt))
         {
-            return self.provider_of(&order, Some(attempt)).adapter.read_callback(callback);
+            return provider.adapter.read_callback(callback);
         }
-        self.providers.iter().find_map(|it| it.adapter.read_callback(callback))
+        providers.iter().find_map(|it| it.adapter.read_callback(callback))
     }
 }
 

@@ -63,7 +63,8 @@ impl Engine {
     /// The shortest time in which an order of this kind was answered lately, at any provider that may get it. `None` if
     /// it is not known of one of them.
     pub(crate) fn quickest(&self, kind: &str, tenant: &str) -> Option<Duration> {
-        let times = self.providers_for(kind, tenant).map(|provider| lock(&provider.quickest).of(kind));
+        let providers = self.providers_for(kind, tenant);
+        let times = providers.iter().map(|provider| lock(&provider.quickest).of(kind));
         times.min().flatten()
     }
 

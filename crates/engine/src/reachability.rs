@@ -228,14 +228,14 @@ impl Engine {
             reach.listens_since = Some(now);
             reach.last_beat = Some(now);
             reach.note(before.unwrap_or(Timestamp::ZERO).min(now), now);
-            reach.rounds.plan_for_all(now, self.settings.policy.clock_skew);
+            reach.rounds.plan_for_all(now, self.settings().policy.clock_skew);
         }
     }
 
     /// Notes a callback to our address that could not be handled or read, so its provider may repeat it. `segment` is
     /// the last part of its path. Its request began `open_for` ago. Other nodes read of it in the membership.
     pub fn callback_not_answered(&self, segment: &str, open_for: Duration) {
-        let address = self.settings.callback.as_ref();
+        let address = self.callback.as_ref();
         if let Some(Addressee { key, .. }) = address.and_then(|address| address.recognise(segment)) {
             let now = self.now();
             lock(&self.reach).note_unanswered(key, now - open_for, now);
@@ -248,7 +248,7 @@ impl Engine {
         let now = self.now();
         let mut reach = lock(&self.reach);
         if reach.listens_since.is_some() {
-            reach.note_late(now - waited, now, is_over, self.settings.policy.clock_skew);
+            reach.note_late(now - waited, now, is_over, self.settings().policy.clock_skew);
         }
     }
 
@@ -256,14 +256,14 @@ impl Engine {
     pub fn heed_members(&self, members: &Members) {
         let now = self.now();
         self.share_the_pace(members);
-        let address = self.settings.callback.as_ref().map_or("", |callback| callback.base());
+        let address = self.callback.as_ref().map_or("", |callback| callback.base());
         let is_keeper = self.is_keeper(LOST_NODES, members);
         self.note_funds_keeper(members);
         let mut reach = lock(&self.reach);
-        reach.heed(members, self.settings.node, address, now);
-        let lost = reach.rounds.heed(members, self.settings.node, now);
+        reach.heed(members, self.node, address, now);
+        let lost = reach.rounds.heed(members, self.node, now);
         if is_keeper {
-            reach.rounds.plan_for_lost(lost, now, self.settings.policy.clock_skew);
+            reach.rounds.plan_for_lost(lost, now, self.settings().policy.clock_skew);
         }
     }
 
@@ -273,7 +273,7 @@ impl Engine {
         let now = self.now();
         let reach = lock(&self.reach);
         reach.listens_since?;
-        let address = self.settings.callback.as_ref().map_or("", |callback| callback.base()).to_owned();
+        let address = self.callback.as_ref().map_or("", |callback| callback.base()).to_owned();
         let (until, unanswered) = (reach.reachable_until(now), reach.unanswered_until(now));
         Some(Reach { address, until, outages: reach.outages(), unanswered })
     }
@@ -287,7 +287,7 @@ impl Engine {
             if reach.listens_since.is_none() || is_early {
                 return;
             }
-            reach.beat(now, self.settings.policy.clock_skew);
+            reach.beat(now, self.settings().policy.clock_skew);
             reach.answered_until(now)
         };
         self.world.spill.mark_reachable(until);
@@ -296,9 +296,9 @@ impl Engine {
     /// Whether to write a spilled callback of this task before a poll. The answer of a poll may count as too old and
     /// be wasted, but a callback shows when the task was solved.
     pub(crate) fn awaits_spilled_callback(&self, order: &Order, attempt: u32) -> bool {
-        self.settings.callback.is_some()
-            && self.store_was_away(self.settings.others_first)
-            && would_be_too_old(order, attempt, self.now(), &self.settings.policy)
+        self.callback.is_some()
+            && self.store_was_away(self.settings().others_first)
+            && would_be_too_old(order, attempt, self.now(), &self.settings().policy)
     }
 
     /// The evidence for a callback of this order whose request began at `begun`, and a guard to hold until the

@@ -41,7 +41,7 @@ impl Engine {
 
     /// The settings that make the keys of orders.
     pub(crate) fn keys(&self) -> KeySettings {
-        KeySettings { secret: *lock(&self.key_secret), ..self.settings.keys }
+        KeySettings { secret: *lock(&self.key_secret), ..self.settings().keys }
     }
 
     /// Sets the secret under which the keys of orders are hashed. All nodes of a store have agreed on it.
@@ -70,7 +70,7 @@ impl Engine {
         let recalled =
             Event::Recalled { born: callback.born, attempts: vec![nameless(attempt, callback.born)] };
         let (at, policy) = (self.now(), self.policy(placed));
-        let Decision::Advance(advance) = (self.settings.rules.transition)(placed, recalled, at, &policy)
+        let Decision::Advance(advance) = (self.settings().rules.transition)(placed, recalled, at, &policy)
         else {
             return Ok(None);
         };

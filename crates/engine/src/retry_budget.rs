@@ -27,6 +27,11 @@ impl RetryBudget {
         Self { rules, throttle, failing: BTreeMap::new(), credit, credited_at: Timestamp::ZERO }
     }
 
+    pub(crate) fn follow(&mut self, throttle: Throttle) {
+        self.throttle = throttle;
+        self.credit = self.credit.min(burst(throttle));
+    }
+
     /// Whether a retry of this tenant may go out now. If it needs credit, the credit is spent.
     pub(crate) fn may_retry(&mut self, tenant: &str, now: Timestamp) -> bool {
         let failing = self.failing.get(tenant).copied().unwrap_or_default();

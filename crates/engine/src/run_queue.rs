@@ -121,6 +121,15 @@ impl RunQueue {
         }
     }
 
+    /// Works by these settings from now on. `is_known` is true for providers that have or may have tasks of ours.
+    pub(crate) fn follow(&mut self, settings: &Settings, is_known: impl Fn(&str) -> bool) {
+        self.polls.retain(|provider, polls| polls.len() > 0 || is_known(provider));
+        self.submits.set_costs(settings.turn_costs());
+        self.is_one_tenant = settings.tenants.len() <= 1;
+        self.poll_span = PollQueue::call_span(&settings.policy);
+        self.polls.values_mut().for_each(|polls| polls.set_call_span(self.poll_span));
+    }
+
     /// How many orders wait here or are being worked on.
     pub(crate) fn in_hand(&self) -> usize {
         let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls_len();

@@ -7,6 +7,7 @@ use crate::gate_rules::GateRules;
 use crate::inspect::{Inspection, inspect};
 use crate::lanes::{LaneRule, rank};
 use crate::lifetimes::LifeRule;
+use crate::live_settings::ReloadRules;
 use crate::outage_replays::OutageReplays;
 use crate::providers::{ProviderRules, RoutingRules};
 use crate::retry_rules::RetryRules;
@@ -57,6 +58,7 @@ pub struct Rules {
     /// What a turn costs a tenant of this weight.
     pub(crate) turn_cost: fn(u32) -> u64,
     pub(crate) lane: LaneRule,
+    pub(crate) reload: ReloadRules,
 }
 
 impl Rules {
@@ -70,6 +72,7 @@ impl Rules {
         budget: BudgetMath::REAL,
         turn_cost,
         lane: rank,
+        reload: ReloadRules::REAL,
     };
 }
 
@@ -116,6 +119,11 @@ impl Rules {
     #[doc(hidden)]
     pub fn plant_lane(&mut self, lane: fn(&[usize; 3], usize) -> (bool, usize)) {
         self.lane = lane;
+    }
+
+    #[doc(hidden)]
+    pub fn plant_reload(&mut self, reload: ReloadRules) {
+        self.reload = reload;
     }
 
     #[doc(hidden)]

@@ -52,12 +52,12 @@ pub struct ProviderView {
 
 impl Engine {
     /// When the documents must be read again.
-    pub(crate) const fn shared_gates_span(&self) -> Duration {
+    pub(crate) fn shared_gates_span(&self) -> Duration {
         if self.is_store_shared() { SHARED_SPAN } else { OWN_SPAN }
     }
 
-    const fn is_store_shared(&self) -> bool {
-        self.settings.in_hand_max > 0
+    fn is_store_shared(&self) -> bool {
+        self.settings().in_hand_max > 0
     }
 
     /// Notes whether this node is the one that looks whether there is money again.
@@ -75,7 +75,7 @@ impl Engine {
     async fn try_to_share_gates(&self) -> Result<(), StoreError> {
         let documents = self.world.membership.documents().await?;
         self.share_budgets(&documents, false).await;
-        for provider in &self.providers {
+        for provider in &*self.providers() {
             let stored = stored_gate(&documents, provider);
             let mut document = self.share_gate(provider, stored).await?;
             if let Some(funds) = self.funds_to_compare(provider, &document).await {
@@ -120,7 +120,7 @@ impl Engine {
             let is_no_funds = fault.class == FaultClass::NoFunds;
             next.pause.get_or_insert(AccountPause { code, at, is_no_funds, funds: None });
         }
-        let node = self.settings.node;
+        let node = self.node;
         match (outage, next.probe) {
             // The node that writes this first tries the provider. If no order of that node does, the time runs out, and
             // another node takes over.
@@ -158,7 +158,7 @@ impl Engine {
             gate.set_mode(document.mode);
             gate.obey_until(document.no_submits_until, document.no_polls_until);
             if let Some(outage) = gate.outage() {
-                let by_another = document.probe.filter(|probe| probe.node != self.settings.node);
+                let by_another = document.probe.filter(|probe| probe.node != self.node);
                 if document.answered_at > outage.since {
                     gate.answers_again();
                     self.wakeup.ring();
@@ -193,7 +193,7 @@ impl Engine {
             }
             shared.funds_read_at = now;
         }
-        let until = now + self.settings.poll_wait;
+        let until = now + self.settings().poll_wait;
         match select(provider.adapter.account(), pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((account, _)) => account.and_then(|account| funds(&account)),
             Either::Right(_) => None,
@@ -255,7 +255,7 @@ impl Engine {
         // What this node has learned and not written yet is over, too.
         let now = self.now();
         let document = self
-            .change_gate(provider, |document| match mode {
+            .change_gate(&provider, |document| match mode {
                 ProviderMode::Active => {
                     resume(document, now.max(document.resumed_at + Duration::from_millis(1)));
                 }
@@ -263,14 +263,14 @@ impl Engine {
             })
             .await?;
         lock(&provider.shared).resumed_at.get_or_insert(Timestamp::ZERO);
-        let continued = self.follow(provider, &document).await?;
-        Ok(Some((self.view(provider, &document), continued)))
+        let continued = self.follow(&provider, &document).await?;
+        Ok(Some((self.view(&provider, &document), continued)))
     }
 
     /// Ends the pauses of accounts from before the start of the only node: if an account is still blocked, the next
     /// submit says so again. What an operator has paused stays paused. Must be called before the engine works.
     pub async fn begin_alone(&self) -> Result<(), StoreError> {
-        for provider in &self.providers {
+        for provider in &*self.providers() {
             let now = self.now();
             let end = |document: &mut GateDocument| {
                 if document.pause.take().is_some() {
@@ -285,9 +285,8 @@ impl Engine {
     /// Resumes all providers, for all nodes, because an operator has fixed their accounts. Returns how many orders
     /// continue.
     pub async fn resume_all(&self) -> Result<usize, StoreError> {
-        let names: Vec<String> = self.provider_names().map(str::to_owned).collect();
         let mut continued = 0;
-        for name in names {
+        for name in self.provider_names() {
             let resumed = self.set_provider_mode(&name, ProviderMode::Active).await?;
             continued += resumed.map_or(0, |(_, orders)| orders);
         }
@@ -306,7 +305,7 @@ impl Engine {
             let stored = stored_gate(documents, provider);
             self.view(provider, &stored.map_or_else(|| new_document(provider), |(_, document)| document))
         };
-        self.providers.iter().map(view).collect()
+        self.providers().iter().map(view).collect()
     }
 
     fn view(&self, provider: &ProviderAccount, document: &GateDocument) -> ProviderView {

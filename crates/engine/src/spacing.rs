@@ -13,6 +13,8 @@ pub(crate) struct Spacing {
     backoff: Backoff,
     /// The minimum, which the provider's rules demand of one node that works alone.
     own_interval: Duration,
+    /// How many nodes work on the account.
+    nodes: u32,
     /// The minimum for this node among all nodes that work on the account.
     interval: Duration,
     /// The present spacing: grows with each rejected submit, and shrinks with each accepted one to the usual
@@ -40,6 +42,7 @@ impl Spacing {
         Self {
             backoff,
             own_interval: interval,
+            nodes: 1,
             interval,
             spacing: interval,
             next_turn: Timestamp::ZERO,
@@ -75,8 +78,15 @@ impl Spacing {
     /// Sets how many nodes work on the account: each keeps its submits as many times as far apart.
     pub(crate) fn set_nodes(&mut self, rules: &GateRules, nodes: u32) {
         let is_usual = self.spacing == self.interval;
+        self.nodes = nodes;
         self.interval = (rules.interval)(self.own_interval, nodes);
         self.spacing = if is_usual { self.interval } else { self.spacing.max(self.interval) };
+    }
+
+    /// Keeps submits apart by these settings from now on.
+    pub(crate) fn follow(&mut self, rules: &GateRules, backoff: Backoff, interval: Duration) {
+        (self.backoff, self.own_interval) = (backoff, interval);
+        self.set_nodes(rules, self.nodes);
     }
 
     /// Notes that a submit goes out.

@@ -23,7 +23,7 @@ impl Engine {
             match self.take(claimant, terms, &from_stock_order(policy)).await {
                 Ok(record) => break record,
                 Err(error @ StoreError::Corrupt { .. }) => return Err(error.into()),
-                Err(error) if self.now() >= now + self.settings.place_wait => return Err(error.into()),
+                Err(error) if self.now() >= now + self.settings().place_wait => return Err(error.into()),
                 Err(_) => self.pause_before_looking().await,
             }
         };

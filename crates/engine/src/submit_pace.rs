@@ -5,6 +5,7 @@ use crate::gate_rules::GateRules;
 use crate::limit::{Limit, SeatCount};
 use crate::spacing::Spacing;
 use quittance_lifecycle::{Backoff, Timestamp};
+use std::time::Duration;
 
 pub(crate) struct SubmitPace {
     backoff: Backoff,
@@ -15,6 +16,11 @@ pub(crate) struct SubmitPace {
 impl SubmitPace {
     pub(crate) const fn new(backoff: Backoff, spacing: Spacing, rules: GateRules) -> Self {
         Self { backoff, spacing, limit: Limit::new(rules) }
+    }
+
+    pub(crate) fn follow(&mut self, rules: &GateRules, backoff: Backoff, interval: Duration) {
+        self.backoff = backoff;
+        self.spacing.follow(rules, backoff, interval);
     }
 
     /// A submit met a busy provider. If the provider has some of our tasks, the limit learns from it. If it has none,

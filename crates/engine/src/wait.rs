@@ -163,7 +163,7 @@ impl Engine {
     }
 
     fn hand_out<'a>(&self, order: &'a Order, placed: &PlacedOrder) -> HandOut<'a> {
-        (self.settings.rules.hand_out)(order, placed.claimant, placed.min_life, self.now())
+        (self.settings().rules.hand_out)(order, placed.claimant, placed.min_life, self.now())
     }
 
     fn outcome_now(&self, order: &Order, placed: &PlacedOrder) -> OutcomeNow {
@@ -218,7 +218,7 @@ impl Engine {
         let until = self.now() + PUT_BACK_WAIT;
         loop {
             let record = self.load(key).await?;
-            if record.is_some() || self.settings.in_hand_max == 0 || self.now() >= until {
+            if record.is_some() || self.settings().in_hand_max == 0 || self.now() >= until {
                 return Ok(record);
             }
             self.pause_before_looking().await;

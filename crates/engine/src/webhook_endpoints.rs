@@ -135,7 +135,7 @@ impl Engine {
     pub(crate) async fn call_endpoint(&self, endpoint: &WebhookEndpoint) -> MayCall {
         let now = self.now();
         let note = lock(&self.endpoints).notes.get(endpoint).cloned();
-        let Some(note) = note.filter(|_| !self.settings.webhook_off_after.is_zero()) else {
+        let Some(note) = note.filter(|_| !self.settings().webhook_off_after.is_zero()) else {
             return MayCall::Yes;
         };
         if note.off_at.is_none() {
@@ -179,7 +179,7 @@ impl Engine {
         endpoint: &WebhookEndpoint,
         outcome: &DeliveryOutcome,
     ) -> Option<String> {
-        let (now, off_after) = (self.now(), self.settings.webhook_off_after);
+        let (now, off_after) = (self.now(), self.settings().webhook_off_after);
         if off_after.is_zero() {
             return None;
         }
@@ -198,7 +198,7 @@ impl Engine {
         {
             let mut endpoints = lock(&self.endpoints);
             let is_soon = endpoints.read_at <= now && now < endpoints.read_at + READ_SPAN;
-            if is_soon || self.settings.webhook_off_after.is_zero() {
+            if is_soon || self.settings().webhook_off_after.is_zero() {
                 return;
             }
             endpoints.read_at = now;

@@ -124,7 +124,7 @@ impl Engine {
     }
 
     fn next_job(&self) -> Option<Job> {
-        let settings = &self.settings;
+        let settings = self.settings();
         let now = self.now();
         let mut run_queue = lock(&self.run_queue);
         let run_queue = &mut *run_queue;
@@ -162,7 +162,7 @@ impl Engine {
             run_queue.polling += 1;
             let (batch_max, may_join) = (provider.poll_batch_max(), self.may_poll_early());
             let batch = run_queue.polls_of(&provider.rules.name).take(now, batch_max, may_join);
-            return Some(Job::Poll(Arc::clone(provider), batch));
+            return Some(Job::Poll(provider, batch));
         }
         if self.sweep_at(run_queue, now) <= now {
             run_queue.is_sweeping = true;
@@ -235,7 +235,7 @@ impl Engine {
 
     /// Plans the write of the counters that no commit of an order writes.
     pub(crate) fn expect_counts(&self) {
-        let at = self.now() + self.settings.count_interval;
+        let at = self.now() + self.settings().count_interval;
         lock(&self.run_queue).counts_at.get_or_insert(at);
         self.wakeup.ring();
     }
@@ -244,7 +244,7 @@ impl Engine {
     /// worker runs: then that write must be done before the answer leaves.
     pub(crate) fn collect_later(&self, placed: &PlacedOrder) -> bool {
         let mut run_queue = lock(&self.run_queue);
-        let has_room = run_queue.is_working && run_queue.collected.len() < self.settings.backlog_max;
+        let has_room = run_queue.is_working && run_queue.collected.len() < self.settings().backlog_max;
         if has_room {
             run_queue.collected.push_back(PlacedOrder { order: None, ..placed.clone() });
             drop(run_queue);
@@ -274,7 +274,7 @@ impl Engine {
     pub(crate) fn perform_later(&self, now: Versioned, effect: Effect) {
         let mut run_queue = lock(&self.run_queue);
         // If there is no room the order's timer brings the effect back.
-        if run_queue.performs.len() < self.settings.backlog_max {
+        if run_queue.performs.len() < self.settings().backlog_max {
             run_queue.performs.push_back((now, effect));
             drop(run_queue);
             self.wakeup.ring();
@@ -283,13 +283,13 @@ impl Engine {
 
     /// Queues a delivery or a report. These wait in queues of their own.
     fn run_later(&self, now: Versioned, effect: Effect) {
-        lock(&self.run_queue).push_owed(now, effect, self.settings.backlog_max);
+        lock(&self.run_queue).push_owed(now, effect, self.settings().backlog_max);
         self.wakeup.ring();
     }
 
     fn enqueue_if_free(&self, order: Versioned) -> bool {
         let now = self.now();
-        lock(&self.run_queue).push_due(order, now, self.settings.backlog_max)
+        lock(&self.run_queue).push_due(order, now, self.settings().backlog_max)
     }
 
     async fn deliver(&self, delivery: Delivery) {
@@ -331,7 +331,7 @@ impl Engine {
             // Orders that only need a poll are gathered here, so that one call can poll many.
             let woken = Event::Woken { stamp: 0, route: SubmitRoute::ShutUntil(until) };
             let policy = self.policy(&record.order);
-            match (self.settings.rules.transition)(&record.order, woken, self.now(), &policy) {
+            match (self.settings().rules.transition)(&record.order, woken, self.now(), &policy) {
                 Decision::Act(Effect::Poll { attempt, task }) => self.ask(&record.order, attempt, task),
                 // What finds no room comes up again when its claim lapses.
                 _ => _ = self.enqueue_if_free(record),
@@ -352,14 +352,20 @@ impl Engine {
             return;
         }
         let now = self.now();
-        let provider = &self.provider_of(order, Some(attempt)).rules.name;
+        // Without it, another node polls the task when the claim of this one lapses.
+        let Some(provider) = self.provider_to_ask(order, Some(attempt)) else { return };
         let mut run_queue = lock(&self.run_queue);
-        run_queue.polls_of(provider).push(order, (attempt, task), (turn, now), self.settings.backlog_max);
+        run_queue.polls_of(&provider.rules.name).push(
+            order,
+            (attempt, task),
+            (turn, now),
+            self.settings().backlog_max,
+        );
     }
 
     /// Remembers from when the task of this order may join a poll of other tasks.
     pub(crate) fn expect_poll(&self, order: &Order) {
-        let provider = self.provider_of(order, order.current());
+        let Some(provider) = self.provider_to_ask(order, order.current()) else { return };
         if provider.poll_batch_max() > 1 {
             let policy = matches!(order.phase, Phase::Solving { .. }).then(|| self.policy(order));
             let early = policy.and_then(|policy| order.early_poll(&policy));
@@ -459,7 +465,7 @@ impl Engine {
             return;
         }
         let to = Addressee::of(order, attempt);
-        let callback = self.settings.callback.as_ref().map(|address| address.of(&to));
+        let callback = self.callback.as_ref().map(|address| address.of(&to));
         let guard = |fields: &[TaskField<'_>]| self.may_leave(&order.terms, fields);
         let submission = Submission {
             key: order.key,
@@ -490,7 +496,7 @@ impl Engine {
             drop(seat);
         }
         if let SubmitOutcome::Rejected(fault) = &outcome {
-            self.obey_penalty(provider, fault, false);
+            self.obey_penalty(&provider, fault, false);
             if fault.class == FaultClass::NotSold {
                 provider.note_not_sold(&order.terms.kind, self.now());
             }
@@ -518,7 +524,7 @@ impl Engine {
     fn is_about_provider(&self, order: &Order, outcome: &SubmitOutcome) -> bool {
         match outcome {
             SubmitOutcome::Rejected(fault) if fault.class == FaultClass::UnlistedCode => {
-                lock(&self.unlisted).note(order, &fault.code, self.now(), self.settings.is_shared)
+                lock(&self.unlisted).note(order, &fault.code, self.now(), self.settings().is_shared)
             }
             _ => true,
         }
@@ -539,7 +545,7 @@ impl Engine {
     }
 
     fn wants_a_person(&self, outcome: &SubmitOutcome) -> bool {
-        let rule = |fault: &Fault| self.settings.policy.faults.rule(fault.class);
+        let rule = |fault: &Fault| self.settings().policy.faults.rule(fault.class);
         matches!(outcome, SubmitOutcome::Rejected(fault) if rule(fault).provider == Reaction::Pause)
     }
 
@@ -582,7 +588,7 @@ impl Engine {
         let _asked = PolledTasks(self, provider.rules.name.clone(), polled);
         let asked = self.now();
         let tasks: Vec<String> = batch.iter().map(|ask| ask.task.clone()).collect();
-        let until = asked + self.settings.poll_wait;
+        let until = asked + self.settings().poll_wait;
         let mut replies = self.ask_for(&provider, &tasks, asked, until).await;
         // The reply may have fewer parts than tasks were polled, or others: each task takes its own, by id.
         for PollItem { key, born, attempt, task } in batch {

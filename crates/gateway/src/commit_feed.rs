@@ -136,6 +136,20 @@ impl CommitFeed {
         self.open().keys().cloned().collect()
     }
 
+    /// Begins to count the open orders of these tenants. Returns those that were not counted before.
+    pub(crate) fn count_also<'a>(&self, limited: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let mut open = self.open();
+        let new: Vec<String> = limited.filter(|name| !open.contains_key(*name)).map(str::to_owned).collect();
+        open.extend(new.iter().map(|name| (name.clone(), HashSet::new())));
+        new
+    }
+
+    /// Counts the open orders of no other tenants than these.
+    pub(crate) fn count_only<'a>(&self, limited: impl Iterator<Item = &'a str>) {
+        let limited: HashSet<&str> = limited.collect();
+        self.open().retain(|name, _| limited.contains(name.as_str()));
+    }
+
     /// The counted open orders of one tenant, as far as this node knows.
     pub(crate) fn counted_of(&self, tenant: &str) -> HashSet<Key> {
         self.open().get(tenant).cloned().unwrap_or_default()

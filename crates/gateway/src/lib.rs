@@ -31,7 +31,9 @@ pub use commit_feed::CommitFeed;
 pub use escape::{harmless, plain_json};
 pub use gateway::{Gateway, GatewaySettings, Mount, PageHandler};
 pub use order_id::{NotAnId, OrderId};
-pub use orders::{Accepted, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported};
+pub use orders::{
+    Accepted, CountedTenants, Declined, NotSeen, OrderRequest, OrderService, OrderView, Reported,
+};
 pub use quittance_http_server::{Counts, Limits, Tls};
 pub use quittance_lifecycle::secrets::harmless_param;
 pub use quittance_webhooks::{

@@ -1,9 +1,11 @@
 //! The order service behind all APIs. An API only translates: this service decides what a caller may do, get and see.
 
+mod new_tenants;
 mod reading;
 mod reuse;
 mod tenant_limits;
 
+pub use new_tenants::CountedTenants;
 pub(crate) use reading::is_placed_by;
 
 use crate::api::carry_out;
@@ -14,6 +16,7 @@ use crate::order_id::OrderId;
 use crate::streams::Streams;
 use crate::tenant::{Caller, TenantSettings, Tenants};
 use crate::tenant_permits::TenantPermits;
+use arc_swap::ArcSwap;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{ApplyOutcome, Engine, Outcome, PlaceError, PlacedOrder};
 use quittance_http_server::{Limits, WrongKeys};
@@ -139,7 +142,7 @@ pub struct OrderService {
 
 struct Inner {
     engine: Arc<Engine>,
-    tenants: Tenants,
+    tenants: ArcSwap<Tenants>,
     commit_feed: CommitFeed,
     names: IdCache,
     accounts: AccountCaches,
@@ -158,7 +161,7 @@ struct Inner {
 
 impl fmt::Debug for OrderService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OrderService({:?})", self.inner.tenants)
+        write!(f, "OrderService({:?})", self.tenants())
     }
 }
 
@@ -171,7 +174,7 @@ impl OrderService {
         Self {
             inner: Arc::new(Inner {
                 engine,
-                tenants,
+                tenants: ArcSwap::from_pointee(tenants),
                 commit_feed,
                 names: IdCache::default(),
                 accounts,
@@ -188,8 +191,8 @@ impl OrderService {
     }
 
     #[must_use]
-    pub fn tenants(&self) -> &Tenants {
-        &self.inner.tenants
+    pub fn tenants(&self) -> Arc<Tenants> {
+        self.inner.tenants.load_full()
     }
 
     #[must_use]

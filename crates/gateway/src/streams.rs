@@ -4,6 +4,8 @@ use crate::Tenant;
 use crate::tenant_permits::{TenantPermit, TenantPermits};
 use crate::v1::problem::{Code, Refused};
 use quittance_http_server::Limits;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How many live streams tenants may have at once, if there are at least four times as many connections.
@@ -18,7 +20,7 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub struct Streams {
     tenants: TenantPermits,
     operator: TenantPermits,
-    has_one_tenant: bool,
+    has_one_tenant: Arc<AtomicBool>,
 }
 
 /// The slot of one stream. It is given back when this is dropped.
@@ -31,13 +33,18 @@ impl Streams {
     pub(crate) fn new(has_one_tenant: bool, limits: &Limits) -> Self {
         let streams_max = STREAMS_MAX.min(limits.connections_max.div_ceil(4));
         let (tenants, operator) = (TenantPermits::new(streams_max), TenantPermits::new(OPERATOR_STREAMS_MAX));
-        Self { tenants, operator, has_one_tenant }
+        Self { tenants, operator, has_one_tenant: Arc::new(AtomicBool::new(has_one_tenant)) }
+    }
+
+    /// Sets whether there is at most one tenant, which may then have all slots.
+    pub(crate) fn set_one_tenant(&self, has_one_tenant: bool) {
+        self.has_one_tenant.store(has_one_tenant, Ordering::Relaxed);
     }
 
     /// A slot for a stream of this tenant, or (`None`) of the operator.
     pub fn take(&self, tenant: Option<&Tenant>) -> Result<StreamPermit, Refused> {
         let seat = match tenant {
-            Some(tenant) => self.tenants.take(tenant.name(), self.has_one_tenant),
+            Some(tenant) => self.tenants.take(tenant.name(), self.has_one_tenant.load(Ordering::Relaxed)),
             None => self.operator.take("", true),
         };
         match seat {

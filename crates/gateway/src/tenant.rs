@@ -103,7 +103,7 @@ pub struct Rate {
 pub struct Tenant {
     pub settings: TenantSettings,
     /// When the next placement would be on time (GCRA).
-    due: Mutex<Timestamp>,
+    due: Arc<Mutex<Timestamp>>,
 }
 
 impl fmt::Debug for Tenant {
@@ -115,7 +115,7 @@ impl fmt::Debug for Tenant {
 impl Tenant {
     #[must_use]
     pub fn new(settings: TenantSettings) -> Self {
-        Self { settings, due: Mutex::new(Timestamp::ZERO) }
+        Self { settings, due: Arc::new(Mutex::new(Timestamp::ZERO)) }
     }
 
     #[must_use]
@@ -205,6 +205,23 @@ impl Tenants {
             .is_empty()
             .then(|| Arc::new(Tenant::new(TenantSettings::new(Self::LOCAL, KeyDigest([0; 32])))));
         Self { known, local, admin, reuse: None }
+    }
+
+    /// These tenants, where each that `present` has under the same name keeps the used part of its rate.
+    #[must_use]
+    pub(crate) fn following(mut self, present: &Self) -> Self {
+        for tenant in self.known.iter_mut().chain(&mut self.local) {
+            if let Some(same) = present.named(tenant.name()) {
+                let settings = tenant.settings.clone();
+                *tenant = Arc::new(Tenant { settings, due: Arc::clone(&same.due) });
+            }
+        }
+        self
+    }
+
+    /// The tenants with a limit of open orders.
+    pub(crate) fn limited(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().filter(|tenant| tenant.settings.open_max.is_some()).map(|tenant| tenant.name())
     }
 
     /// Sets a rule about reuse that overrides the settings of the tenants.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The settings of one provider, for both protocols. A limit of `None` means the known limit of the service.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The name that the operator gives to this provider.
     pub name: String,

@@ -408,12 +408,7 @@ impl Builder {
     ) -> Result<(Quittance, Webhooks), StartError> {
         let is_shared = self.place.is_shared();
         let number = u64::from_le_bytes(callback_secret::draw().map_err(SecretError::from)?);
-        let mut settings = Settings::new(number, |name| {
-            Some(
-                quittance_protocol::kinds::kind(name)
-                    .unwrap_or_else(|| quittance_protocol::kinds::open_kind(name)),
-            )
-        });
+        let mut settings = usual_settings(number);
         let (mut adapters, rules): (Vec<Arc<dyn Provider>>, Vec<_>) = self.providers.into_iter().unzip();
         settings.providers = rules;
         (self.settings)(&mut settings);
@@ -422,17 +417,7 @@ impl Builder {
             settings.providers.resize_with(settings.providers.len().max(1), ProviderRules::default);
             adapters.resize_with(settings.providers.len(), || Arc::new(no_provider()));
         }
-        if is_shared {
-            // One clock may be ahead of the store's by so much, and another behind.
-            settings.policy.clock_skew = settings.policy.clock_skew.max(SKEW_MAX * 2);
-        }
-        let kinds = Arc::clone(&settings.kinds);
-        settings.meaning.get_or_insert_with(|| {
-            Arc::new(move |kind, params| {
-                let meant = quittance_protocol::json::meaning(kind, params, &|name| kinds(name))?;
-                Ok(meant.map(|meant| (meant.kind, meant.params)))
-            })
-        });
+        complete(&mut settings, is_shared);
         for pattern in &self.allow {
             settings.targets.allow.push(HostPattern::parse(pattern)?);
         }
@@ -457,6 +442,27 @@ impl Builder {
         let node = Quittance { engine, store, membership, number, server, running: Arc::default() };
         Ok((node, webhooks))
     }
+}
+
+/// The settings that an operator has not changed.
+pub(crate) fn usual_settings(node: u64) -> Settings {
+    use quittance_protocol::kinds::{kind, open_kind};
+    Settings::new(node, |name| Some(kind(name).unwrap_or_else(|| open_kind(name))))
+}
+
+/// Fills in what follows from the other settings and from the store.
+pub(crate) fn complete(settings: &mut Settings, is_shared: bool) {
+    if is_shared {
+        // One clock may be ahead of the store's by so much, and another behind.
+        settings.policy.clock_skew = settings.policy.clock_skew.max(SKEW_MAX * 2);
+    }
+    let kinds = Arc::clone(&settings.kinds);
+    settings.meaning.get_or_insert_with(|| {
+        Arc::new(move |kind, params| {
+            let meant = quittance_protocol::json::meaning(kind, params, &|name| kinds(name))?;
+            Ok(meant.map(|meant| (meant.kind, meant.params)))
+        })
+    });
 }
 
 /// The provider of a node that only reads the store. It is never called, and takes nothing.

@@ -55,6 +55,8 @@ mod node_servers;
 mod order;
 mod place;
 mod presence;
+#[cfg(feature = "gateway")]
+mod reload_setup;
 mod store_memory;
 
 pub use builder::{Builder, SPILL_BYTES_MAX, SPILL_NAME, StartError};
@@ -72,8 +74,8 @@ pub use place::{Opened, Place, SecretError, StoreOpenError};
 #[cfg(feature = "gateway")]
 pub use quittance_admin as admin;
 pub use quittance_engine::{
-    LifeRule, PlaceError, PlacedOrder, PoolError, PoolView, ProviderRules, RoutingRules, Settings, Targets,
-    Throttle, targets,
+    LifeRule, PlaceError, PlacedOrder, PoolError, PoolView, ProviderRules, ReloadError, ReloadedProvider,
+    RoutingRules, Settings, Targets, Throttle, targets,
 };
 #[cfg(feature = "gateway")]
 pub use quittance_gateway::{self as gateway, Limits};
@@ -104,6 +106,8 @@ pub use quittance_store_embedded as embedded;
 pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as PostgresSettings};
 #[cfg(feature = "redis")]
 pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
+#[cfg(feature = "gateway")]
+pub use reload_setup::{NotReloaded, ReloadSetup};
 pub use store_memory::{IDENTITY as IDENTITY_NAME, NOTE as FORGOT_NAME};
 
 use in_hand_file::InHandFile;

@@ -137,16 +137,8 @@ impl ServerSetup {
         secrets: SecretSource,
         clock: Arc<dyn Clock>,
     ) -> Prepared {
-        let tenants = self.gateway.iter().flat_map(|setup| &setup.tenants);
-        settings.tenants.extend(tenants.map(|tenant| {
-            let rule = TenantRule {
-                targets: tenant.targets.clone(),
-                kinds: tenant.kinds.clone(),
-                weight: tenant.weight,
-                priority: tenant.priority,
-            };
-            (tenant.name.clone(), rule)
-        }));
+        let tenants = self.gateway.as_ref().map_or(&[][..], |setup| &setup.tenants);
+        settings.tenants.extend(tenant_rules(tenants));
         let SecretSource { of_store, known } = secrets;
         let mut root_secret = of_store;
         if let Some(Callbacks { public_url, secret, .. }) = self.callbacks {
@@ -174,6 +166,19 @@ impl ServerSetup {
         let Callbacks { listen, limits, .. } = self.callbacks.as_ref()?;
         listen.map(|address| CallbackListener { address, limits: *limits })
     }
+}
+
+/// What the engine has to know about these tenants.
+pub(crate) fn tenant_rules(tenants: &[TenantSettings]) -> impl Iterator<Item = (String, TenantRule)> {
+    tenants.iter().map(|tenant| {
+        let rule = TenantRule {
+            targets: tenant.targets.clone(),
+            kinds: tenant.kinds.clone(),
+            weight: tenant.weight,
+            priority: tenant.priority,
+        };
+        (tenant.name.clone(), rule)
+    })
 }
 
 /// The tenants whose open orders are counted.

@@ -8,12 +8,14 @@ pub mod polls;
 mod ports;
 mod provider_choice;
 mod queue;
+mod reload_plants;
 mod rules;
 pub mod story_rules;
 
 pub use budget_plants::{BUDGET_PLANTS, BudgetPlant};
 pub use gates::{GATE_PLANTS, GatePlant};
 pub use provider_choice::{ROUTING_PLANTS, RoutingPlant};
+pub use reload_plants::RELOAD_PLANTS;
 
 use crate::fleet::Parts;
 use std::fmt;

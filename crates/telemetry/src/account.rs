@@ -1,11 +1,11 @@
 //! Reads the account of each provider at most every half minute. Clients ask for their balance all the time, and providers
 //! ban accounts that pass that on.
 
-use quittance_engine::Engine;
+use quittance_engine::{Engine, ProviderRules};
 use quittance_lifecycle::Timestamp;
 use quittance_ports::{Account, Provider};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -71,34 +71,50 @@ pub struct KnownAccount {
 
 /// The last known account of each provider, in the order of the configuration. Clones share them.
 #[derive(Clone, Debug)]
-pub struct AccountCaches(Arc<[(KnownAccount, AccountCache)]>);
+pub struct AccountCaches(Arc<RwLock<Caches>>);
+
+type Caches = Arc<[(KnownAccount, AccountCache)]>;
 
 impl AccountCaches {
     /// One cache for each provider of this engine.
     #[must_use]
     pub fn of(engine: &Engine) -> Self {
-        let caches = engine.provider_rules().filter_map(|rules| {
+        let caches = Self(Arc::default());
+        caches.follow(engine);
+        caches
+    }
+
+    /// Has the providers that this engine has now. The last read of a provider that stays is kept.
+    pub fn follow(&self, engine: &Engine) {
+        let known = self.caches();
+        let cache_of = |rules: ProviderRules| {
             let adapter = engine.adapter(&rules.name)?;
-            let (provider, currency) = (rules.name.clone(), rules.currency.clone());
-            let account = KnownAccount { provider, currency, account: None };
-            Some((account, AccountCache::new(Arc::clone(adapter))))
-        });
-        Self(caches.collect())
+            let same = known.iter().map(|(_, cache)| cache).find(|it| Arc::ptr_eq(&it.provider, &adapter));
+            let cache = same.cloned().unwrap_or_else(|| AccountCache::new(adapter));
+            Some((KnownAccount { provider: rules.name, currency: rules.currency, account: None }, cache))
+        };
+        let next = engine.provider_rules().into_iter().filter_map(cache_of).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    fn caches(&self) -> Caches {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The account of the first provider, at most half a minute old if it answers.
     pub async fn read_first(&self, now: Timestamp) -> Option<Account> {
-        self.0.first()?.1.read(now).await
+        self.caches().first()?.1.read(now).await
     }
 
     /// The accounts of all providers, read at the same time, each at most half a minute old if its provider answers.
     pub async fn read_all(&self, now: Timestamp) -> Vec<KnownAccount> {
         let mut reads = JoinSet::new();
-        for (place, (_, cache)) in self.0.iter().enumerate() {
+        let caches = self.caches();
+        for (place, (_, cache)) in caches.iter().enumerate() {
             let cache = cache.clone();
             reads.spawn(async move { (place, cache.read(now).await) });
         }
-        let mut all: Vec<KnownAccount> = self.0.iter().map(|(known, _)| known.clone()).collect();
+        let mut all: Vec<KnownAccount> = caches.iter().map(|(known, _)| known.clone()).collect();
         while let Some(read) = reads.join_next().await {
             if let Ok((place, account)) = read {
                 all[place].account = account;

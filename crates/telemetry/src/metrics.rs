@@ -271,7 +271,7 @@ fn add_provider(page: &mut Page, engine: &Engine) {
         "State of each provider at this node: 1 for the current state, 0 for the others.",
     );
     for (name, state) in engine.provider_states() {
-        let name = escaped(name);
+        let name = escaped(&name);
         for known in ProviderState::NAMES {
             let holds = u8::from(state.name() == known);
             _ = writeln!(page.0, "quittance_provider_state{{provider=\"{name}\",state=\"{known}\"}} {holds}");

@@ -15,6 +15,7 @@ pub use settings::{AlertSettings, AlertWebhook};
 pub use store_reader::{OpenPhases, SnapshotData};
 
 use crate::account::{AccountCaches, KnownAccount};
+use crate::alert::Thresholds;
 use crate::latencies::Latencies;
 use alert_keeper::AlertKeeper;
 use bytes::Bytes;
@@ -128,6 +129,11 @@ impl Monitor {
     #[must_use]
     pub fn settings(&self) -> &AlertSettings {
         &self.inner.settings
+    }
+
+    /// Judges alerts by these thresholds from now on.
+    pub async fn set_thresholds(&self, thresholds: &Thresholds) {
+        self.inner.state.lock().await.keeper.set_thresholds(thresholds);
     }
 
     /// Takes samples and evaluates the alert rules until the future is dropped. Without this, snapshots are made on

@@ -87,7 +87,7 @@ pub type WriteText = fn(WebhookFormat, &Order, &Outcome, Timestamp, &str) -> Opt
 /// Sends webhooks. Clones share their state.
 #[derive(Clone)]
 pub struct Webhooks {
-    settings: Arc<WebhookSettings>,
+    settings: Arc<RwLock<Arc<WebhookSettings>>>,
     root_secret: Arc<RwLock<[u8; 32]>>,
     clock: Arc<dyn Clock>,
     caller: HttpCaller,
@@ -97,7 +97,7 @@ pub struct Webhooks {
 
 impl fmt::Debug for Webhooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Webhooks({:?})", self.settings)
+        write!(f, "Webhooks({:?})", self.settings())
     }
 }
 
@@ -106,7 +106,7 @@ impl Webhooks {
     pub fn new(settings: WebhookSettings, clock: Arc<dyn Clock>, write_text: WriteText) -> Self {
         Self {
             root_secret: Arc::new(RwLock::new(settings.root_secret)),
-            settings: Arc::new(settings),
+            settings: Arc::new(RwLock::new(Arc::new(settings))),
             clock,
             caller: HttpCaller::default(),
             write_text,
@@ -128,21 +128,29 @@ impl Webhooks {
     /// The secret that signs a tenant's webhooks.
     #[must_use]
     pub fn secret_of(&self, tenant: &str) -> [u8; 32] {
-        let own = self.settings.secrets.get(tenant).copied();
+        let own = self.settings().secrets.get(tenant).copied();
         own.unwrap_or_else(|| derived_secret(&self.root_secret(), tenant))
     }
 
     #[must_use]
-    pub fn settings(&self) -> &WebhookSettings {
-        &self.settings
+    pub fn settings(&self) -> Arc<WebhookSettings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sets which addresses may be called, how long a call may take, and the secrets of tenants. The root secret and the
+    /// currency stay.
+    pub fn reload(&self, settings: WebhookSettings) {
+        let mut present = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let WebhookSettings { root_secret, ref currency, .. } = **present;
+        *present = Arc::new(WebhookSettings { root_secret, currency: currency.clone(), ..settings });
     }
 
     /// The timeout of the next try. The first try is shorter: most slow webhooks hang, and each holds a slot
     /// meanwhile.
     fn wait_for(&self, webhook: &Webhook) -> Duration {
         match webhook.state {
-            DeliveryState::Owed { tries: 0 | 1, .. } => self.settings.wait.min(FIRST_WAIT),
-            _ => self.settings.wait,
+            DeliveryState::Owed { tries: 0 | 1, .. } => self.settings().wait.min(FIRST_WAIT),
+            _ => self.settings().wait,
         }
     }
 
@@ -162,7 +170,7 @@ impl Webhooks {
         let number =
             host_name.parse::<IpAddr>().ok().or(is_this_machine.then_some(IpAddr::from([127, 0, 0, 1])));
         match number {
-            Some(address) if !webhook_reach::may_call(&self.settings.allow, host, address) => {
+            Some(address) if !webhook_reach::may_call(&self.settings().allow, host, address) => {
                 Err(BadCallback::Inside)
             }
             _ => Ok(url.to_owned()),
@@ -205,14 +213,15 @@ impl Webhooks {
         webhook: &Webhook,
     ) -> Result<StatusCode, String> {
         let now = self.clock.now();
-        let (outcome, currency) = (Outcome::for_webhooks(order, now), &self.settings.currency);
+        let settings = self.settings();
+        let (outcome, currency) = (Outcome::for_webhooks(order, now), &settings.currency);
         let text = (self.write_text)(format, order, &outcome, now, currency);
         let message =
             text.and_then(|text| Message::new(format, &webhook.url, text, outcome.remaining_life(now)));
         let message = message.ok_or("there is nothing to send, or the address cannot be read")?;
         let id = sign::message_id(&order.key, order.born, webhook.number);
         let signed = sign::sign(&self.secret_of(&order.terms.tenant), id, now, message.payload());
-        let called = call(&self.caller, &message, &signed, &self.settings.allow).await;
+        let called = call(&self.caller, &message, &signed, &self.settings().allow).await;
         called.map_err(|error| error.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! Signals to the daemon: end, end at once, and read the certificate again.
+//! Signals to the daemon: end, end at once, and read the configuration and the certificate again.
 
 use crate::exit::{CliError, Exit};
 use crate::interruption::Interruption;

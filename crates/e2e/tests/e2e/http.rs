@@ -34,6 +34,12 @@ pub(crate) fn try_call(verb: &str, url: &str, content_type: &str, body: &str) ->
     Some((status, body))
 }
 
+/// Sends one JSON request with this key. A connection without a response is an error of the test.
+pub(crate) fn call_as(key: &str, verb: &str, url: &str, body: &str) -> (u16, String) {
+    let content_type = format!("application/json\r\nAuthorization: Bearer {key}");
+    try_call(verb, url, &content_type, body).unwrap_or_else(|| panic!("{verb} {url}: no response"))
+}
+
 /// Sends one GET. Returns the headers, with their names in lower case, and the body.
 pub(crate) fn read_with_headers(url: &str) -> (BTreeMap<String, String>, String) {
     let (head, body) = until(url, || exchange("GET", url, "text/plain", ""));

@@ -20,6 +20,7 @@ mod lone;
 mod nodes;
 mod page;
 mod provider;
+mod reload;
 mod sandbox;
 mod serve;
 mod traps;

@@ -9,6 +9,7 @@ use crate::{Engine, lock};
 use quittance_lifecycle::{
     AtLimit, Attempt, BudgetDraw, Money, Order, Progress, Shortage, Terms, Timestamp, WhyShort, provider_of,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How soon an order looks again if attempts in progress hold what is left.
@@ -47,12 +48,9 @@ impl BudgetRule {
 
 impl Engine {
     /// The budgets that count attempts for these terms at this provider.
-    pub(super) fn budgets_of(
-        &self,
-        terms: &Terms,
-        provider: &ProviderAccount,
-    ) -> impl Iterator<Item = &BudgetRule> {
-        self.settings.budgets.iter().filter(|rule| rule.counts(terms, &provider.rules.name))
+    pub(super) fn budgets_of(&self, terms: &Terms, provider: &ProviderAccount) -> Vec<Arc<BudgetRule>> {
+        let rules = self.budgets();
+        rules.iter().filter(|rule| rule.counts(terms, &provider.rules.name)).cloned().collect()
     }
 
     /// What an attempt for these terms is expected to cost at this provider: the price of the list, or the last cost if
@@ -60,7 +58,7 @@ impl Engine {
     pub(super) fn expected_price(&self, terms: &Terms, provider: &ProviderAccount) -> Option<Money> {
         let dearest =
             lock(&self.budgets).dearest.get(&(provider.account.clone(), terms.kind.clone())).copied();
-        let price = (self.settings.rules.budget.price)(provider.listed(terms).price)?;
+        let price = (self.settings().rules.budget.price)(provider.listed(terms).price)?;
         Some(price.max(dearest.unwrap_or_default()))
     }
 
@@ -71,14 +69,14 @@ impl Engine {
         provider: &ProviderAccount,
         now: Timestamp,
     ) -> Option<Shortage> {
-        if self.settings.budgets.is_empty() {
+        if self.budgets().is_empty() {
             return None;
         }
         let price = self.expected_price(terms, provider);
         let mut budgets = lock(&self.budgets);
         let mut found: Option<Shortage> = None;
         for rule in self.budgets_of(terms, provider) {
-            let Some(shortage) = self.shortage_in(&mut budgets, rule, (provider, price), now) else {
+            let Some(shortage) = self.shortage_in(&mut budgets, &rule, (provider, price), now) else {
                 continue;
             };
             // One that ends the order counts before one for which it waits.
@@ -127,7 +125,7 @@ impl Engine {
         provider: &ProviderAccount,
         now: Timestamp,
     ) -> Result<Option<BudgetDraw>, Shortage> {
-        if self.budgets_of(terms, provider).next().is_none() {
+        if self.budgets_of(terms, provider).is_empty() {
             return Ok(None);
         }
         if let Some(shortage) = self.shortage(terms, provider, now) {
@@ -137,13 +135,13 @@ impl Engine {
         let mut budgets = lock(&self.budgets);
         // Another order may have drawn a moment ago.
         for rule in self.budgets_of(terms, provider) {
-            if let Some(shortage) = self.shortage_in(&mut budgets, rule, (provider, Some(price)), now) {
+            if let Some(shortage) = self.shortage_in(&mut budgets, &rule, (provider, Some(price)), now) {
                 return Err(shortage);
             }
         }
         let mut draw = BudgetDraw { price, budgets: Vec::new(), until: Timestamp::MAX };
         for rule in self.budgets_of(terms, provider) {
-            self.local(&mut budgets, rule, now).0.draw(micros(price), now);
+            self.local(&mut budgets, &rule, now).0.draw(micros(price), now);
             draw.budgets.push(rule.document_name());
             draw.until = draw.until.min(rule.period.ends(now));
         }
@@ -157,7 +155,7 @@ impl Engine {
         let drawn_in = draw.until - Duration::from_millis(1);
         let mut budgets = lock(&self.budgets);
         for rule in self.rules_named(&draw.budgets) {
-            let (local, budget) = self.local(&mut budgets, rule, now);
+            let (local, budget) = self.local(&mut budgets, &rule, now);
             if (budget.math.begins)(rule.period, drawn_in) == local.begins {
                 local.free = local.free.saturating_add(micros(draw.price));
             }
@@ -188,7 +186,7 @@ impl Engine {
 
     fn settle_attempt(&self, before: &Attempt, after: &Attempt, draw: &BudgetDraw) {
         let now = self.now();
-        let effect = self.settings.rules.budget.effect;
+        let effect = self.settings().rules.budget.effect;
         let (was, is) = (effect(before), effect(after));
         if was == is {
             return;
@@ -200,7 +198,7 @@ impl Engine {
         }
         let mut budgets = lock(&self.budgets);
         for rule in self.rules_named(&draw.budgets) {
-            let (local, budget) = self.local(&mut budgets, rule, now);
+            let (local, budget) = self.local(&mut budgets, &rule, now);
             // A period that is over is not corrected.
             if (budget.math.begins)(rule.period, after.sent) != local.begins {
                 continue;
@@ -225,20 +223,20 @@ impl Engine {
         }
     }
 
-    fn rules_named<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a BudgetRule> {
-        self.settings.budgets.iter().filter(|rule| names.contains(&rule.document_name()))
+    fn rules_named(&self, names: &[String]) -> Vec<Arc<BudgetRule>> {
+        self.budgets().iter().filter(|rule| names.contains(&rule.document_name())).cloned().collect()
     }
 
     /// What this node has of a budget, in the period of `now`.
     pub(super) fn local<'a>(
-        &'a self,
+        &self,
         budgets: &'a mut Budgets,
         rule: &'a BudgetRule,
         now: Timestamp,
     ) -> (&'a mut LocalBudget, BudgetNow<'a>) {
         let Budgets { locals, alive, .. } = budgets;
-        let budget =
-            BudgetNow { rule, node: self.settings.node, now, math: self.settings.rules.budget, alive };
+        let math = self.settings().rules.budget;
+        let budget = BudgetNow { rule, node: self.node, now, math, alive };
         let local = locals.entry(rule.document_name()).or_default();
         local.roll(&budget);
         (local, budget)
@@ -246,13 +244,13 @@ impl Engine {
 
     /// When the budget ends that allows no new order of these terms; `None` if one may be placed.
     pub(crate) fn no_budget_until(&self, terms: &Terms) -> Option<Timestamp> {
-        if self.settings.budgets.is_empty() {
+        if self.budgets().is_empty() {
             return None;
         }
         let now = self.now();
         let (mut ends, mut is_any_open) = (None, false);
         for provider in self.providers_for(&terms.kind, &terms.tenant) {
-            match self.refusal(terms, provider, now) {
+            match self.refusal(terms, &provider, now) {
                 Some(shortage) => {
                     let is_first = provider_of(&terms.account) == provider.rules.name;
                     if is_first && shortage.stops_the_order() {
@@ -271,8 +269,9 @@ impl Engine {
         let mut shortage = self.shortage(terms, provider, now)?;
         if shortage.why == WhyShort::Held {
             let mut budgets = lock(&self.budgets);
-            let rule = self.budgets_of(terms, provider).find(|rule| rule.name == shortage.budget)?;
-            let short_since = self.local(&mut budgets, rule, now).0.short_since;
+            let rule =
+                self.budgets_of(terms, provider).into_iter().find(|rule| rule.name == shortage.budget)?;
+            let short_since = self.local(&mut budgets, &rule, now).0.short_since;
             if short_since.is_some_and(|since| now.since(since) >= SHORT_FOR) {
                 shortage.why = WhyShort::Spent;
             }
@@ -281,11 +280,11 @@ impl Engine {
     }
 
     /// The budgets that may count an order, and what an attempt draws from each at most and at least.
-    pub(super) fn needs_of(&self, terms: &Terms) -> Vec<(&BudgetRule, i64, i64)> {
-        let mut needs: Vec<(&BudgetRule, i64, i64)> = Vec::new();
+    pub(super) fn needs_of(&self, terms: &Terms) -> Vec<(Arc<BudgetRule>, i64, i64)> {
+        let mut needs: Vec<(Arc<BudgetRule>, i64, i64)> = Vec::new();
         for provider in self.providers_for(&terms.kind, &terms.tenant) {
-            let Some(price) = self.expected_price(terms, provider).map(micros) else { continue };
-            for rule in self.budgets_of(terms, provider) {
+            let Some(price) = self.expected_price(terms, &provider).map(micros) else { continue };
+            for rule in self.budgets_of(terms, &provider) {
                 if provider.rules.currency != rule.currency {
                     continue;
                 }

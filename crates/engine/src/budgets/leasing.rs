@@ -61,7 +61,7 @@ impl Engine {
     pub(crate) async fn fund(&self, order: &Order) -> Funding<'_> {
         let mut funding = Funding { engine: self, needs: Vec::new() };
         let is_ready = matches!(order.phase, Phase::Queued { held: false, .. });
-        if !is_ready || self.settings.budgets.is_empty() || self.recovering().is_some() {
+        if !is_ready || self.budgets().is_empty() || self.recovering().is_some() {
             return funding;
         }
         let needs = self.needs_of(&order.terms);
@@ -75,7 +75,7 @@ impl Engine {
             }
         }
         for (rule, _, least) in needs {
-            if let Err(error) = self.lease(rule, least).await {
+            if let Err(error) = self.lease(&rule, least).await {
                 self.note_error(&error);
             }
         }
@@ -153,7 +153,7 @@ impl Engine {
 
     /// Writes what this node has settled, and gives back what it does not need.
     pub(crate) async fn share_budgets(&self, documents: &[StoredDocument], gives_all_back: bool) {
-        for rule in &self.settings.budgets {
+        for rule in &*self.budgets() {
             let stored = stored_budget(documents, &rule.document_name());
             let next = {
                 let mut budgets = lock(&self.budgets);
@@ -188,7 +188,7 @@ impl Engine {
         let now = self.now();
         for stored in documents {
             let SharedDocument::Budget(document) = &stored.document else { continue };
-            let is_set = self.settings.budgets.iter().any(|rule| rule.document_name() == document.budget);
+            let is_set = self.budgets().iter().any(|rule| rule.document_name() == document.budget);
             if is_set || now.since(document.begins) < KEPT_FOR {
                 continue;
             }

@@ -99,7 +99,7 @@ impl Engine {
                     local.sizer.set_usable(fresh.usable);
                 }
                 (local.list_price, local.basis) = (fresh.list_price, fresh.basis);
-                local.see_demand(now, (self.settings.node, own), &members);
+                local.see_demand(now, (self.node, own), &members);
                 pools.documents.get(&SharedDocument::pool_name(&name)).cloned()
             };
             if !self.is_keeper(&name, &members) {
@@ -142,9 +142,8 @@ impl Engine {
             let digest = Sha256::new().chain_update(node.to_le_bytes()).chain_update(work.as_bytes());
             digest.finalize().into()
         };
-        let own = rank(self.settings.node);
-        alive(members)
-            .all(|node_status| node_status.node == self.settings.node || rank(node_status.node) < own)
+        let own = rank(self.node);
+        alive(members).all(|node_status| node_status.node == self.node || rank(node_status.node) < own)
     }
 
     async fn keep(&self, name: &str, stored: StoredDocument) -> Result<(), StoreError> {

@@ -38,7 +38,7 @@ impl OrderService {
             Some(Value::Text(page)) => Some(page.as_str()),
             _ => None,
         };
-        match self.inner.tenants.reuse(&caller.tenant.settings, kind, page) {
+        match self.tenants().reuse(&caller.tenant.settings, kind, page) {
             Some(setting) => decided(setting.reuse, &setting.name),
             None => ReuseDecision { reuse: None, by: "the kind".to_owned() },
         }

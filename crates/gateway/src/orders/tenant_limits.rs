@@ -108,13 +108,13 @@ impl OrderService {
     pub fn with_limits(mut self, limits: &Limits) -> Self {
         let inner = Arc::get_mut(&mut self.inner).expect("limits are set before the service is shared");
         inner.waits = waits(limits);
-        inner.streams = Streams::new(inner.tenants.is_only_one(), limits);
+        inner.streams = Streams::new(inner.tenants.load().is_only_one(), limits);
         self
     }
 
     /// A slot for a request that waits, or `None` if this tenant has its share already.
     pub(super) fn wait_seat(&self, tenant: &str) -> Option<TenantPermit> {
-        self.inner.waits.take(tenant, self.inner.tenants.is_only_one())
+        self.inner.waits.take(tenant, self.tenants().is_only_one())
     }
 
     /// Keeps a tenant within its limits. They apply to placements that open an order: a new one, a new life of an
@@ -217,6 +217,6 @@ impl OrderService {
     }
 
     fn sees_account(&self, caller: &Caller) -> bool {
-        self.inner.tenants.is_open() || caller.tenant.settings.sees_balance
+        self.tenants().is_open() || caller.tenant.settings.sees_balance
     }
 }

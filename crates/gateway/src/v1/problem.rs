@@ -99,6 +99,8 @@ codes! {
         "Remove a pool first.";
     TooManyBulks "too_many_bulks" 409 "Too many bulk actions in progress",
         "Wait until a bulk action has ended, or stop one.";
+    NoConfig "no_config" 409 "This process reads no configuration",
+        "Send the request to a daemon (`quittance serve`).";
     AnswerExpired "answer_expired" 410 "The answer under this key has expired",
         "Use another Idempotency-Key to buy a new answer. The same key never buys again.";
     WrongContentType "wrong_content_type" 415 "The content type is not JSON",
@@ -113,6 +115,8 @@ codes! {
         "Fix what `provider_code` names, or wait before you retry.";
     TooLate "too_late" 422 "No answer would come in time",
         "Send a longer `deadline_s`: `detail` says how long the quickest of the last answers took.";
+    ConfigRefused "config_refused" 422 "The configuration cannot be used",
+        "Nothing has changed. `detail` has each error with its setting and its line: fix them, and reload again.";
     RateLimited "rate_limited" 429 "Too many orders per unit of time",
         "Wait for the seconds in Retry-After, then retry.";
     TooManyOpen "too_many_open" 429 "Too many open orders",

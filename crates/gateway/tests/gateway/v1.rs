@@ -2,6 +2,7 @@
 
 mod about;
 mod apis;
+mod changing_tenants;
 mod counting_store;
 mod endings;
 mod events;

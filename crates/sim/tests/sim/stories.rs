@@ -27,6 +27,7 @@ mod pools;
 mod post;
 mod provider;
 mod queue;
+mod reload;
 mod retries;
 mod retry_limits;
 mod review;

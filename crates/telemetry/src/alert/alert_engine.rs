@@ -47,6 +47,11 @@ impl AlertEngine {
         }
     }
 
+    /// Judges by these thresholds from now on.
+    pub fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.thresholds = thresholds;
+    }
+
     /// Adds what other nodes had counted before this engine started, oldest first. These counters continue in the
     /// later readings.
     pub fn recall(&mut self, now: Timestamp, counted: impl IntoIterator<Item = (Timestamp, Counters)>) {

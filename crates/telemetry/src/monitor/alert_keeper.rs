@@ -72,6 +72,13 @@ impl AlertKeeper {
         }
     }
 
+    /// Judges by these thresholds from now on. Alerts that stand are cleared or kept by them.
+    pub(super) fn set_thresholds(&mut self, thresholds: &Thresholds) {
+        self.shared_rules.set_thresholds(thresholds.clone());
+        self.own_rules.set_thresholds(thresholds.clone());
+        self.dead_age_max = thresholds.dead_age;
+    }
+
     /// Whether this node must write the changes.
     fn must_write(&mut self, is_keeper: bool, has_changes: bool, now: Timestamp) -> bool {
         if is_keeper {
@@ -340,7 +347,7 @@ impl Monitor {
     /// counts for all nodes.
     fn providers(&self, state: &MonitorState) -> Vec<(String, Health)> {
         let states = self.engine().provider_states();
-        let health = |(name, known): (&str, _)| (name.to_owned(), self.health(known, state));
+        let health = |(name, known)| (name, self.health(known, state));
         states.into_iter().map(health).collect()
     }
 

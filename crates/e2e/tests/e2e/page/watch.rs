@@ -91,6 +91,26 @@ fn a_provider_is_paused_drained_and_resumed_with_the_keyboard() {
 }
 
 #[test]
+fn a_changed_file_is_shown_and_applied_and_a_wrong_one_is_refused() {
+    let sim = Sim::start();
+    let serve = daemon(&sim, &[]);
+    let path = serve.sandbox.path("quittance.toml");
+    let text = std::fs::read_to_string(&path).expect("the sandbox has a configuration");
+    let write = |days: &str| {
+        std::fs::write(&path, format!("{text}\n[usage]\ndetail_days = {days}\n")).expect("it can be written");
+    };
+    let mut play = Play::start("reload", &serve);
+    play.reaches("changed");
+    write("5");
+    play.goes_on();
+    play.reaches("wrong");
+    write("\"many\"");
+    play.goes_on();
+    play.ends();
+    serve.end_in_peace();
+}
+
+#[test]
 fn an_alert_is_raised_acknowledged_and_cleared() {
     let sim = Sim::start();
     let serve = daemon(&sim, &[]);

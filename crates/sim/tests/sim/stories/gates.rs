@@ -388,7 +388,7 @@ fn three_nodes_keep_one_pace(seed: u64, sow: Sow) -> Verdict {
     Ok(())
 }
 
-fn status(node: &StoryNode) -> NodeStatus {
+pub(super) fn status(node: &StoryNode) -> NodeStatus {
     let now = node.engine.now();
     NodeStatus {
         node: node.engine.node(),

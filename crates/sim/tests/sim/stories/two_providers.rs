@@ -24,7 +24,7 @@ const SOLVE_MS: u64 = 8_000;
 
 /// How a provider behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mood {
+pub(super) enum Mood {
     Well,
     /// No connection.
     Gone,
@@ -39,7 +39,7 @@ enum Mood {
 }
 
 #[derive(Default)]
-struct ServiceNotes {
+pub(super) struct ServiceNotes {
     mood: Option<Mood>,
     balance: u64,
     /// When each submit came, and whether it was taken.
@@ -52,14 +52,14 @@ struct ServiceNotes {
 
 /// A provider that changes its mood when the story says so.
 #[derive(Clone)]
-struct Service {
+pub(super) struct Service {
     name: &'static str,
     executor: Executor,
     notes: Arc<Mutex<ServiceNotes>>,
 }
 
 impl Service {
-    fn new(name: &'static str, executor: &Executor) -> Self {
+    pub(super) fn new(name: &'static str, executor: &Executor) -> Self {
         Self { name, executor: executor.clone(), notes: Arc::default() }
     }
 
@@ -67,16 +67,16 @@ impl Service {
         self.notes.lock().expect("nothing panics while it holds the notes")
     }
 
-    fn is(&self, mood: Mood) {
+    pub(super) fn is(&self, mood: Mood) {
         self.notes().mood = Some(mood);
     }
 
-    fn submits_since(&self, ms: u64) -> usize {
+    pub(super) fn submits_since(&self, ms: u64) -> usize {
         self.notes().submits.iter().filter(|(at, _)| *at >= ms).count()
     }
 
     /// How many tasks it took and replied so.
-    fn accepted(&self) -> u64 {
+    pub(super) fn accepted(&self) -> u64 {
         self.notes().tasks.len() as u64
     }
 
@@ -170,29 +170,29 @@ impl Provider for Service {
 }
 
 /// Two providers, and nodes that share a store.
-struct Scene {
-    world: StoryWorld,
-    a: Service,
-    b: Service,
+pub(super) struct Scene {
+    pub(super) world: StoryWorld,
+    pub(super) a: Service,
+    pub(super) b: Service,
 }
 
 impl Scene {
     /// Without callbacks, so answers are polled.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with(Policy::DEFAULT, 1)
     }
 
-    fn with(policy: Policy, seed: u64) -> Self {
+    pub(super) fn with(policy: Policy, seed: u64) -> Self {
         let world = world_with(policy, seed);
         let (a, b) = (Service::new("a", &world.executor), Service::new("b", &world.executor));
         Self { world, a, b }
     }
 
-    fn node(&self) -> StoryNode {
+    pub(super) fn node(&self) -> StoryNode {
         self.node_with(|_| {})
     }
 
-    fn node_with(&self, sow: fn(&mut Rules)) -> StoryNode {
+    pub(super) fn node_with(&self, sow: fn(&mut Rules)) -> StoryNode {
         let services = [&self.a, &self.b].map(|service| Arc::new(service.clone()) as Arc<dyn Provider>);
         self.world.node_at(Arc::new(MemorySpill::default()), services.to_vec(), |settings| {
             settings.providers = ["a", "b"]
@@ -279,7 +279,7 @@ fn a_blocked_key_stops_all_nodes_within_a_second_and_a_person_starts_all() {
     );
     for node in &nodes {
         let states = node.engine.provider_states();
-        assert!(matches!(&states[0], ("a", ProviderState::Paused { fault: Some(_) })), "{states:?}");
+        assert!(matches!(&states[0], (_, ProviderState::Paused { fault: Some(_) })), "{states:?}");
     }
     scene.a.is(Mood::Well);
     let engine = Arc::clone(&nodes[1].engine);
