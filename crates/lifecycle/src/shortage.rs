@@ -55,7 +55,7 @@ pub enum WhyShort {
 impl fmt::Display for WhyShort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Spent => "it is spent",
+            Self::Spent => "what is left of it is less than the price of the order",
             Self::Held => "attempts in progress hold what is left of it",
             Self::PriceNotKnown => "the price of the order is not known",
             Self::OtherCurrency => "the price of the order is in another currency",

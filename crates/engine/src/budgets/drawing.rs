@@ -14,6 +14,7 @@ use std::time::Duration;
 
 /// How soon an order looks again if attempts in progress hold what is left.
 const HELD_LOOK: Duration = Duration::from_secs(2);
+const HELD_LOOK_MAX: Duration = Duration::from_secs(15);
 /// How soon an order that waits for the next period looks again: the operator may raise the limit.
 const SPENT_LOOK: Duration = Duration::from_secs(60);
 /// How long a budget must be short before new orders are refused, although some of it may come back.
@@ -104,7 +105,11 @@ impl Engine {
         let why = why?;
         let ends = rule.period.ends(now);
         let until = match (why, rule.at_limit) {
-            (WhyShort::Held, _) => now + HELD_LOOK,
+            // Many orders may wait, so they look less and less often.
+            (WhyShort::Held, _) => {
+                let short_for = local.short_since.map_or(Duration::ZERO, |since| now.since(since));
+                now + short_for.clamp(HELD_LOOK, HELD_LOOK_MAX)
+            }
             (_, AtLimit::Wait) => ends.min(now + SPENT_LOOK),
             _ => ends,
         };

@@ -99,7 +99,18 @@ impl LocalBudget {
             ..BudgetDocument::default()
         };
         let mut next = stored.filter(|stored| stored.begins == self.begins).cloned().unwrap_or_else(new);
-        let Some(known) = &self.known else { return Some((next, false)) };
+        let Some(known) = &self.known else {
+            // The budget was set again on this node. What the node has leased before stays leased.
+            if let Some(earlier) = next.nodes.get(&budget.node).filter(|_| self.share.step == 0) {
+                self.share = BudgetShare {
+                    step: earlier.step,
+                    leased: earlier.leased.saturating_add(self.share.leased),
+                    charged: earlier.charged.saturating_add(self.share.charged),
+                    unpriced: earlier.unpriced.saturating_add(self.share.unpriced),
+                };
+            }
+            return Some((next, false));
+        };
         let was_added_up = next.gone.step > known.gone.step
             && known.nodes.contains_key(&budget.node)
             && !next.nodes.contains_key(&budget.node);
@@ -137,7 +148,7 @@ impl LocalBudget {
         price: i64,
         budget: &BudgetNow<'_>,
     ) -> LeasePlan {
-        let Some((mut next, has_forgotten)) = self.merged(stored, budget) else { return LeasePlan::Nothing };
+        let Some((next, has_forgotten)) = self.merged(stored, budget) else { return LeasePlan::Nothing };
         self.read_at = budget.now;
         if has_forgotten {
             return LeasePlan::Write(self.signed(next, budget), 0);
@@ -147,8 +158,9 @@ impl LocalBudget {
             self.known = Some(next);
             return LeasePlan::Nothing;
         }
-        next.nodes.insert(budget.node, self.share);
-        let left = micros(budget.rule.limit).saturating_sub(sum(&next).leased);
+        let written = next.nodes.get(&budget.node).map_or(0, |share| share.leased);
+        let by_others = sum(&next).leased.saturating_sub(written);
+        let left = micros(budget.rule.limit).saturating_sub(by_others).saturating_sub(self.share.leased);
         let amount = (budget.math.lease)(left, need);
         if amount <= 0 || self.free.saturating_add(amount) < price {
             self.short_since.get_or_insert(budget.now);
@@ -236,5 +248,116 @@ impl LocalBudget {
         self.free = self.free.saturating_sub(price);
         self.used_at = now;
         (self.short_since, self.why_short) = (None, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budgets::{AtLimit, BudgetPeriod, BudgetScope};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    fn rule() -> BudgetRule {
+        BudgetRule {
+            name: "all".into(),
+            scope: BudgetScope::default(),
+            period: BudgetPeriod::Hour,
+            limit: Money(1_000),
+            currency: "USD".into(),
+            at_limit: AtLimit::Refuse,
+        }
+    }
+
+    struct Nodes {
+        rule: BudgetRule,
+        alive: BTreeSet<u64>,
+        stored: Option<BudgetDocument>,
+    }
+
+    impl Nodes {
+        fn new() -> Self {
+            Self { rule: rule(), alive: BTreeSet::new(), stored: None }
+        }
+
+        /// Leases `price` for an order of this node, if that is possible. Returns whether it was.
+        fn leases(&mut self, node: u64, local: &mut LocalBudget, price: i64) -> bool {
+            let math = BudgetMath::REAL;
+            let budget = BudgetNow { rule: &self.rule, node, now: NOW, math, alive: &self.alive };
+            local.roll(&budget);
+            local.wanted = price;
+            let plan = local.plan_lease(self.stored.as_ref(), price, &budget);
+            local.wanted = 0;
+            let LeasePlan::Write(next, leased) = plan else { return false };
+            self.stored = Some(next.clone());
+            local.note_written(next, leased, NOW);
+            leased > 0
+        }
+
+        fn gives_back(&mut self, node: u64, local: &mut LocalBudget) {
+            let (math, now) = (BudgetMath::REAL, NOW);
+            let budget = BudgetNow { rule: &self.rule, node, now, math, alive: &self.alive };
+            if let Some(next) = local.plan_share(self.stored.as_ref(), &budget, true) {
+                self.stored = Some(next.clone());
+                local.note_written(next, 0, NOW);
+            }
+        }
+
+        fn leased(&self) -> i64 {
+            sum(self.stored.as_ref().expect("it was written")).leased
+        }
+    }
+
+    #[test]
+    fn nodes_lease_no_more_than_the_limit_and_what_is_given_back_can_be_leased_again() {
+        let (mut nodes, mut one, mut other) = (Nodes::new(), LocalBudget::default(), LocalBudget::default());
+        assert!(nodes.leases(1, &mut one, 600));
+        assert!(!nodes.leases(2, &mut other, 600), "400 are left");
+        assert!(nodes.leases(2, &mut other, 400));
+        assert_eq!(nodes.leased(), 1_000);
+        one.draw(500, NOW);
+        nodes.gives_back(1, &mut one);
+        assert_eq!(nodes.leased(), 900);
+        assert!(nodes.leases(2, &mut other, 500), "400 and 100");
+        assert_eq!((nodes.leased(), other.free), (1_000, 500));
+    }
+
+    #[test]
+    fn the_shares_of_many_nodes_that_are_gone_are_added_up_and_stay_leased() {
+        let mut nodes = Nodes::new();
+        (nodes.alive, nodes.rule.limit) = ([500].into(), Money(100_000));
+        for node in 0..100 {
+            assert!(nodes.leases(node, &mut LocalBudget::default(), 5));
+        }
+        let mut last = LocalBudget::default();
+        assert!(nodes.leases(500, &mut last, 5));
+        let stored = nodes.stored.as_ref().expect("it was written");
+        assert!(stored.nodes.len() <= SHARES_MAX && nodes.leased() >= 505, "{stored:?}");
+    }
+
+    /// A node that was frozen is taken for gone. Its share is added up, and what it gives back later still counts.
+    #[test]
+    fn a_node_that_was_taken_for_gone_leases_nothing_twice() {
+        let (mut nodes, mut frozen) = (Nodes::new(), LocalBudget::default());
+        assert!(nodes.leases(7, &mut frozen, 100));
+        nodes.alive = [500].into();
+        for node in 100..140 {
+            assert!(nodes.leases(node, &mut LocalBudget::default(), 1));
+        }
+        let before = nodes.leased();
+        assert!(!nodes.stored.as_ref().is_some_and(|stored| stored.nodes.contains_key(&7)));
+        nodes.gives_back(7, &mut frozen);
+        assert_eq!((nodes.leased(), frozen.free), (before - 100, 0));
+    }
+
+    #[test]
+    fn a_budget_that_is_removed_and_set_again_keeps_what_was_leased() {
+        let (mut nodes, mut local) = (Nodes::new(), LocalBudget::default());
+        assert!(nodes.leases(1, &mut local, 700));
+        local.draw(700, NOW);
+        let mut again = LocalBudget::default();
+        assert!(!nodes.leases(1, &mut again, 400), "300 are left");
+        assert!(nodes.leases(1, &mut again, 300));
+        assert_eq!(nodes.leased(), 1_000);
     }
 }
