@@ -167,7 +167,7 @@ impl Engine {
                 self.note_error(&error);
             }
         }
-        let is_set = |name: &String| self.settings.budgets.iter().any(|rule| rule.document_name() == *name);
+        let is_set = |name: &String| self.budgets().iter().any(|rule| rule.document_name() == *name);
         lock(&self.budgets).locals.retain(|name, local| is_set(name) || local.wanted > 0 || local.is_leasing);
         self.remove_old_budgets(documents).await;
     }
