@@ -180,6 +180,7 @@ async fn providers(findings: &mut Findings, config: &Config) {
         let what = "there is none: run `quittance init`, or add a [[provider]] to the configuration";
         return findings.bad(about, what);
     }
+    config.provider_notes().into_iter().for_each(|what| findings.note(about, what));
     for provider in &config.providers {
         match configured_node::account(provider).await {
             Ok(account) => {

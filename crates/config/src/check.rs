@@ -48,7 +48,7 @@ pub(crate) fn settings(effective: &Effective, errors: &mut Errors) {
     }
     check_provider_waits(effective, errors);
     check_names(effective, errors);
-    check_routing(effective, errors);
+    crate::provider_choice::check(effective, errors);
     crate::retry_settings::check_retries(effective, errors);
     errors.keep(check_usage(effective));
 }
@@ -99,27 +99,6 @@ fn check_provider_waits(effective: &Effective, errors: &mut Errors) {
                 render(submit_wait)
             );
             errors.push(effective.unsound(&reply, problem, remedy));
-        }
-    }
-}
-
-/// Checks that the lists of a provider, and the rules for single tenants, name kinds and tenants that exist.
-fn check_routing(effective: &Effective, errors: &mut Errors) {
-    let tenants = effective.labels("tenant");
-    let unknown = |name: &Name, tenant: &str| {
-        let problem = format!("names the tenant `{}`, and there is none", tenant.escape_debug());
-        effective.unsound(name, problem, "`quittance tenant list` shows them all")
-    };
-    for label in effective.labels("provider") {
-        let name = Name::of(["provider", &label, "tenants"]);
-        let listed: Vec<String> = effective.read_at(&name).unwrap_or_default();
-        for tenant in listed.iter().filter(|tenant| !tenants.contains(tenant)) {
-            errors.push(unknown(&name, tenant));
-        }
-    }
-    for (name, _) in effective.below(&Name::of(["routing", "tenants"])) {
-        if !tenants.iter().any(|tenant| tenant == name.last()) {
-            errors.push(unknown(name, name.last()));
         }
     }
 }

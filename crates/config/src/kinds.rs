@@ -90,7 +90,7 @@ pub(crate) fn check(effective: &Effective, table: &KindTable, errors: &mut Error
     for (name, _, _) in effective.all() {
         let segments: Vec<&str> = name.segments().collect();
         let kind = match segments[..] {
-            ["kinds", kind, _] | ["reuse", "kinds", kind] => kind,
+            ["kinds", kind, _] | ["reuse" | "routing", "kinds", kind] => kind,
             ["prices", kind] | ["provider", _, "prices", kind] => without_variant(table, kind),
             ["targets", "vendors", kind] => {
                 errors.keep(table.check_spelling(effective, kind, name));
@@ -100,10 +100,12 @@ pub(crate) fn check(effective: &Effective, table: &KindTable, errors: &mut Error
         };
         errors.keep(table.check(effective, kind, name));
     }
-    for label in effective.labels("tenant") {
-        let name = Name::of(["tenant", &label, "kinds"]);
-        for kind in effective.read_at::<Vec<String>>(&name).unwrap_or_default() {
-            errors.keep(table.check(effective, &kind, &name));
+    for list in ["provider", "tenant"] {
+        for label in effective.labels(list) {
+            let name = Name::of([list, &label, "kinds"]);
+            for kind in effective.read_at::<Vec<String>>(&name).unwrap_or_default() {
+                errors.keep(table.check(effective, &kind, &name));
+            }
         }
     }
     for kind in table.0.keys() {

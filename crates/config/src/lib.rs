@@ -24,6 +24,7 @@ mod nearest;
 mod origin;
 mod pools;
 mod prices;
+mod provider_choice;
 mod providers;
 mod rate;
 mod read_again;

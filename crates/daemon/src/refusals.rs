@@ -105,6 +105,7 @@ impl CheckReport {
             config.unused_lifetimes(),
             config.budgets_that_buy_nothing(),
             config.budget_notes(),
+            config.provider_notes(),
             alerts.collect(),
             in_use.map(|address| format!("{} (unless it is the daemon itself)", address.what)).collect(),
         ];

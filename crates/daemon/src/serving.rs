@@ -176,8 +176,9 @@ impl ServingDaemon {
             currency = config.currency(),
             "serving"
         );
-        for stopped in config.budgets_that_buy_nothing().into_iter().chain(config.budget_notes()) {
-            tracing::warn!("{stopped}");
+        let notes = [config.budgets_that_buy_nothing(), config.budget_notes(), config.provider_notes()];
+        for note in notes.concat() {
+            tracing::warn!("{note}");
         }
         if let Some(risk) = config.lost_reply_risk() {
             tracing::warn!("{risk}");

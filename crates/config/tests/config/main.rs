@@ -7,6 +7,7 @@ mod gateway;
 mod layers;
 mod place;
 mod prices;
+mod provider_choices;
 mod retries;
 mod stock;
 mod store;
