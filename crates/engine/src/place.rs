@@ -7,6 +7,7 @@ use crate::settings::TranslatedKind;
 use crate::targets::{NotAllowed, Targets, site};
 use crate::{ApplyOutcome, Engine, lock};
 use quittance_lifecycle::terms::check_params;
+use quittance_lifecycle::time::{seconds_down, seconds_up};
 use quittance_lifecycle::{
     Advance, BadRequest, Counters, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy,
     Refusal, Terms, Timestamp, Value,
@@ -136,13 +137,17 @@ fn refusal(refusal: &Refusal) -> String {
         Refusal::TooShort { timeout, needs } => {
             format!(
                 "the order could not be answered in time: its timeout is {timeout:?}, and the quickest of the last answers of \
-                 this kind took {needs:?}; place it with a longer timeout (`deadline_s`)"
+                 this kind took {needs:?}; place it with a longer timeout (`deadline_s`)",
+                timeout = seconds_down(*timeout),
+                needs = seconds_up(*needs),
             )
         }
         Refusal::QueueTooLong { timeout, wait } => {
             format!(
                 "the order could not be answered in time: the orders before it in the queue take {wait:?}, and its timeout is \
-                 {timeout:?}; place it again later, or with a longer timeout (`deadline_s`)"
+                 {timeout:?}; place it again later, or with a longer timeout (`deadline_s`)",
+                wait = seconds_up(*wait),
+                timeout = seconds_down(*timeout),
             )
         }
         Refusal::NoBudget { .. } => {

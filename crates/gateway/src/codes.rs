@@ -26,6 +26,14 @@ pub(crate) const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
 /// The deadline passed while the provider worked on the task. Dialects without this code call the task unsolvable, as
 /// their services do.
 pub(crate) const TIMEOUT: &str = "ERROR_TASK_TIMEOUT";
+/// The order was not sent, because no answer would come before its deadline. No service has this code, so each dialect
+/// translates it: to its code for a timeout, or else for a missing slot, because an order that was never sent is not
+/// unsolvable.
+pub(crate) const NOT_SENT_IN_TIME: &str = "ERROR_NOT_SENT_IN_TIME";
+/// The timeout of an order is shorter than any solve. No service has this code, so each dialect translates it: to its
+/// code for a timeout, or else for a wrong parameter. A client must not repeat the order at once, as it would without
+/// a slot.
+pub(crate) const TIMEOUT_TOO_SHORT: &str = "ERROR_TIMEOUT_TOO_SHORT";
 /// The account at the provider has no money. An immediate retry is useless.
 const ZERO_BALANCE: &str = "ERROR_ZERO_BALANCE";
 /// The order does not exist, or belongs to another tenant.
@@ -69,7 +77,7 @@ fn code_of_place_error(error: &PlaceError) -> Cow<'_, str> {
         PlaceError::Refused(Refusal::HeldBack { fault, .. }) => code_of_fault(fault),
         PlaceError::Refused(Refusal::OtherParameters) => BAD_PARAMETERS.into(),
         PlaceError::Refused(Refusal::Expired) => EXPIRED.into(),
-        PlaceError::Refused(Refusal::TooShort { .. }) => TIMEOUT.into(),
+        PlaceError::Refused(Refusal::TooShort { .. }) => TIMEOUT_TOO_SHORT.into(),
         PlaceError::Refused(Refusal::QueueTooLong { .. } | Refusal::NoBudget { .. }) => NO_SLOT.into(),
         // To ask again changes nothing until a person has looked.
         PlaceError::Refused(Refusal::NeedsAPerson) | PlaceError::Store(StoreError::Corrupt { .. }) => {

@@ -1,7 +1,10 @@
 //! What a caller gets for an order without an answer: a true code, and the reason in our own words. The reason says
 //! what happened, but no more about the account than a caller may know.
 
-use super::{BAD_PARAMETERS, EXPIRED, NO_SLOT, NOT_READY, TIMEOUT, UNKNOWN_ID, UNSOLVABLE, ZERO_BALANCE};
+use super::{
+    BAD_PARAMETERS, EXPIRED, NO_SLOT, NOT_READY, NOT_SENT_IN_TIME, TIMEOUT, TIMEOUT_TOO_SHORT, UNKNOWN_ID,
+    UNSOLVABLE, ZERO_BALANCE,
+};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{DeadCause, FailCause, Fault, FaultClass};
 use quittance_protocol::Dialect;
@@ -20,7 +23,8 @@ pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
         Outcome::Failed(FailCause::Rejected(fault))
         | Outcome::Dead(DeadCause::Spent(fault) | DeadCause::NotTaken(Some(fault))) => code_of_fault(fault),
         Outcome::Dead(DeadCause::NotTaken(None) | DeadCause::NoBudget(_)) => NO_SLOT.into(),
-        Outcome::Dead(DeadCause::Deadline | DeadCause::TooLate { .. }) => TIMEOUT.into(),
+        Outcome::Dead(DeadCause::Deadline) => TIMEOUT.into(),
+        Outcome::Dead(DeadCause::TooLate { .. }) => NOT_SENT_IN_TIME.into(),
         Outcome::Dead(DeadCause::DoubtsSpent(_) | DeadCause::Doubt | DeadCause::StoreForgot)
         | Outcome::Failed(FailCause::Cancelled)
         | Outcome::TakenByAnother => UNSOLVABLE.into(),
@@ -96,6 +100,8 @@ pub(crate) fn in_classic(code: &str) -> &str {
     use quittance_protocol::json::code::row;
     match row(code) {
         _ if code == super::DOMAIN => "ERROR_PAGEURL",
+        _ if code == NOT_SENT_IN_TIME => NO_SLOT,
+        _ if code == TIMEOUT_TOO_SHORT => BAD_PARAMETERS,
         Some(_) if ClassicCodes::of(Dialect::TwoCaptcha.classic_reply()).is_known(code) => code,
         Some(row) => nearest(row.class),
         None => code,
@@ -124,6 +130,9 @@ const fn nearest(class: FaultClass) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quittance_engine::PlaceError;
+    use quittance_lifecycle::Refusal;
+    use std::time::Duration;
 
     fn dead(cause: DeadCause) -> Outcome {
         Outcome::Dead(cause)
@@ -166,14 +175,24 @@ mod tests {
 
     #[test]
     fn an_order_that_was_too_late_to_be_paid_for_says_so() {
-        let (left, needs) = (std::time::Duration::from_secs(3), std::time::Duration::from_secs(9));
+        let (left, needs) = (Duration::from_millis(3_400), Duration::from_millis(8_600));
         let too_late = dead(DeadCause::TooLate { left, needs });
-        assert_eq!(code_of_outcome(&too_late), TIMEOUT);
+        assert_eq!(in_classic(&code_of_outcome(&too_late)), NO_SLOT);
         let reason = reason_of_outcome(&too_late).unwrap_or_default();
         assert!(
             reason.contains("not submitted") && reason.contains("3s") && reason.contains("9s"),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn a_queue_is_described_in_whole_seconds() {
+        let (timeout, wait) = (Duration::from_secs(60), Duration::from_nanos(116_153_846_153));
+        let why = PlaceError::Refused(Refusal::QueueTooLong { timeout, wait }).to_string();
+        assert!(why.contains("in the queue take 117s, and its timeout is 60s"), "{why}");
+        let (timeout, needs) = (Duration::from_secs(5), Duration::from_millis(14_983));
+        let why = PlaceError::Refused(Refusal::TooShort { timeout, needs }).to_string();
+        assert!(why.contains("its timeout is 5s") && why.contains("took 15s"), "{why}");
     }
 
     #[test]

@@ -21,7 +21,8 @@ const UNKNOWN_ID: &str = "no order of this tenant has this id, or it is no longe
 const ASK_SAME: &str = "use the id and the key with which the order was placed";
 const BUSY: &str = "the store is away or its disk is full, the tenant's `rate` or `open_max` is reached, the node is overloaded, or \
                     the provider had no slot, could not be reached or did not accept the account until the deadline; or the queue to \
-                    the provider is longer than the order's timeout";
+                    the provider is longer than the order's timeout; or the order was not sent, because no answer could come before \
+                    its deadline";
 const BUSY_ADVICE: &str =
     "send the order again; if the error stays, look at the log, `quittance doctor` and the tenant's limits";
 const TIMEOUT: &str = "the order's deadline was reached before the answer came (a late answer is kept for the next order), or no answer \
@@ -30,8 +31,8 @@ const TIMEOUT_ADVICE: &str = "place the order again, with a longer `deadline_s` 
 const KEY: &str = "the key is missing, or it is not one of this gateway's tenants'";
 const KEY_ADVICE: &str =
     "give the client the tenant's key, not the provider's: `quittance tenant new NAME` makes one";
-const WRONG: &str = "a parameter is missing or wrong, the kind is not known or not among the tenant's `kinds`, or the \
-                     idempotency key belongs to another order";
+const WRONG: &str = "a parameter is missing or wrong, the kind is not known or not among the tenant's `kinds`, the order's timeout \
+                     is shorter than any solve of its kind, or the idempotency key belongs to another order";
 const WRONG_ADVICE: &str = "read the reason in error_text (with json=1), in errorDescription or in the log";
 const BODY: &str = "the request cannot be read";
 const BODY_ADVICE: &str = "send JSON, a form or multipart, whole and in time";
@@ -179,6 +180,11 @@ mod tests {
         ];
         for code in codes {
             assert!(own_code(code).is_some(), "{code}");
+        }
+        // Each dialect has another code for these.
+        let translated = [crate::codes::NOT_SENT_IN_TIME, crate::codes::TIMEOUT_TOO_SHORT];
+        for code in codes.into_iter().chain(translated) {
+            assert!(own_code(crate::codes::in_classic(code)).is_some(), "{code}");
             for dialect in Dialect::ALL {
                 let spelled = crate::json_api::spelled(dialect, code);
                 assert!(own_code(spelled).is_some(), "{spelled}");

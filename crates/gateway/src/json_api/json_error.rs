@@ -127,7 +127,16 @@ pub(crate) fn spelled(dialect: Dialect, code: &str) -> &str {
         (Dialect::TwoCaptcha | Dialect::CaptchaAi | Dialect::AntiCaptcha, codes::TIMEOUT) => {
             codes::UNSOLVABLE
         }
-        (Dialect::CapMonster, codes::TIMEOUT) => "ERROR_MAXIMUM_TIME_EXCEED",
+        (Dialect::TwoCaptcha | Dialect::CaptchaAi | Dialect::AntiCaptcha, codes::NOT_SENT_IN_TIME) => {
+            codes::NO_SLOT
+        }
+        (Dialect::TwoCaptcha | Dialect::CaptchaAi | Dialect::AntiCaptcha, codes::TIMEOUT_TOO_SHORT) => {
+            codes::BAD_PARAMETERS
+        }
+        (Dialect::CapSolver, codes::NOT_SENT_IN_TIME | codes::TIMEOUT_TOO_SHORT) => codes::TIMEOUT,
+        (Dialect::CapMonster, codes::TIMEOUT | codes::NOT_SENT_IN_TIME | codes::TIMEOUT_TOO_SHORT) => {
+            "ERROR_MAXIMUM_TIME_EXCEED"
+        }
         (Dialect::TwoCaptcha | Dialect::CaptchaAi, codes::DOMAIN) => "ERROR_PAGEURL",
         (Dialect::AntiCaptcha, codes::DOMAIN) => "ERROR_RECAPTCHA_INVALID_DOMAIN",
         (Dialect::CapSolver, codes::DOMAIN) => "ERROR_INVALID_TASK_DATA",

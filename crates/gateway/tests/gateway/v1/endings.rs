@@ -1,10 +1,11 @@
 //! Tests of what a caller gets for an order without an answer: a true code of its dialect, and the reason. Every API
 //! reads one order by the same number.
 
-use super::apis::{Api, PAGE};
+use super::apis::{Api, PAGE, Placing};
 use super::fixture::{ANNA, Fixture, path_of};
 use super::talk::Ask;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const NO_SLOT: &str = "ERROR_NO_SLOT_AVAILABLE";
 const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
@@ -100,6 +101,50 @@ async fn an_order_that_was_cancelled_is_answered_as_such_in_every_dialect() {
     let cancelled = fixture.ask(Ask::new("DELETE", path_of(&placed)).key(ANNA)).await;
     assert_eq!(cancelled.status, 200, "{}", cancelled.text);
     reads(&fixture, &placed["id"], &[UNSOLVABLE; 5], "the order was cancelled").await;
+}
+
+/// A fixture that has measured that no turnstile is solved within 10 s.
+async fn measured() -> Fixture {
+    let fixture = Fixture::new().await;
+    for n in 0..20 {
+        let sitekey = format!("hold-{n}");
+        let path = path_of(&fixture.place(&sitekey).await.json());
+        fixture.until(&path, "solving").await;
+        fixture.pass(Duration::from_secs(20));
+        fixture.call_back(&sitekey, "token").await;
+    }
+    fixture
+}
+
+/// The codes of our refusal of an order on every API with codes.
+async fn refusals(fixture: &Fixture, placing: &Placing) -> Vec<String> {
+    let mut codes = Vec::new();
+    for api in READERS {
+        codes.push(api.refusal(&api.place(fixture, placing).await).0);
+    }
+    codes
+}
+
+#[tokio::test]
+async fn an_order_that_was_never_sent_because_it_was_too_late_is_never_called_unsolvable() {
+    let fixture = measured().await;
+    let params = json!({ "sitekey": "hold-late", "pageurl": PAGE });
+    let late = json!({ "kind": "turnstile", "deadline_s": 5, "params": params });
+    let late = Ask::post("/v1/orders", &late).key(ANNA).header("Idempotency-Key", "late");
+    let placed = fixture.ask(late).await.json();
+    fixture.run_out(&path_of(&placed)).await;
+    let codes = [NO_SLOT, NO_SLOT, NO_SLOT, "ERROR_TASK_TIMEOUT", "ERROR_MAXIMUM_TIME_EXCEED"];
+    reads(&fixture, &placed["id"], &codes, "not submitted, because no answer would come in time").await;
+    assert_eq!(fixture.provider.submits("hold-late"), 0);
+}
+
+#[tokio::test]
+async fn an_order_with_a_timeout_that_is_too_short_is_refused_as_wrong_and_not_as_unsolvable() {
+    const WRONG: &str = "ERROR_BAD_PARAMETERS";
+    let fixture = measured().await;
+    let short = Placing::of("hold-short").field("deadline_s", 5).field("reuse", "exclusive");
+    let codes = [WRONG, WRONG, WRONG, "ERROR_TASK_TIMEOUT", "ERROR_MAXIMUM_TIME_EXCEED"];
+    assert_eq!(refusals(&fixture, &short).await, codes);
 }
 
 /// Clients compare these bodies to the letter.
