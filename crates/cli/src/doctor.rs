@@ -7,7 +7,7 @@ mod store;
 
 use crate::exit::{self, CliError, Exit};
 use crate::output::harmless;
-use crate::{budget, output, pool, terminal};
+use crate::{budget, output, pool, provider, terminal};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance::Account;
@@ -181,11 +181,16 @@ async fn providers(findings: &mut Findings, config: &Config) {
         return findings.bad(about, what);
     }
     config.provider_notes().into_iter().for_each(|what| findings.note(about, what));
+    let without_orders = provider::without_orders(config).await;
     for provider in &config.providers {
         match configured_node::account(provider).await {
             Ok(account) => {
                 let there = what_is_there(&account, &provider.currency);
-                findings.good(about, format!("{} answers and accepts the key{there}", provider.name));
+                let answers = format!("{} answers and accepts the key{there}", provider.name);
+                match without_orders.get(&provider.name) {
+                    Some(why) => findings.note(about, format!("{answers}. It gets no orders: {why}")),
+                    None => findings.good(about, answers),
+                }
             }
             Err(error) if error.fault == SetupFault::Config => findings.bad(about, error.what),
             Err(error) => findings.bad(about, format!("{}: {error}", provider.name)),

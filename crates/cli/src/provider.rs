@@ -12,6 +12,7 @@ use quittance_admin::providers::{ChangedProvider, ProviderDetail, ProviderList, 
 use quittance_config::{Config, nearest};
 use quittance_daemon::ApiClient;
 use quittance_daemon::api_client::{ApiError, segment};
+use std::collections::BTreeMap;
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -132,6 +133,16 @@ async fn act(command: ProviderCommand, client: &ApiClient, config: &Config) -> R
 
 async fn list(client: &ApiClient) -> Result<ProviderList, CliError> {
     Ok(client.get("/v1/admin/providers").await?)
+}
+
+/// Why providers get no orders, by the name of the provider, as the daemon knows it. Without a daemon, as the store knows
+/// it; empty if neither can be asked.
+pub(crate) async fn without_orders(config: &Config) -> BTreeMap<String, String> {
+    let Ok(client) = ApiClient::find(config).await else { return BTreeMap::new() };
+    let list = list(&client).await;
+    exit::close(&client).await;
+    let reason = |detail: &ProviderDetail| Some((detail.provider.name.clone(), render::no_orders(detail)?));
+    list.map(|list| list.providers.iter().filter_map(reason).collect()).unwrap_or_default()
 }
 
 async fn change(client: &ApiClient, name: &str, action: &str, as_json: bool) -> Result<Exit, CliError> {

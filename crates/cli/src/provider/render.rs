@@ -186,6 +186,13 @@ fn balance_ends(detail: &ProviderDetail, now_ms: u64) -> String {
     }
 }
 
+/// Why a provider gets no orders now, and what to do. `None` if it gets orders, or if its state is not known.
+pub(super) fn no_orders(detail: &ProviderDetail) -> Option<String> {
+    let state = detail.provider.state.as_deref()?;
+    let next = next_step(&detail.provider, &harmless(&detail.provider.name))?;
+    Some(format!("it is {state} ({}); {next}", why(detail, now_ms())))
+}
+
 /// What to do about the state.
 fn next_step(provider: &ShownProvider, name: &str) -> Option<String> {
     let words = match (provider.state.as_deref()?, &provider.fault) {
@@ -242,7 +249,9 @@ pub(super) fn changed(changed: &ChangedProvider) -> String {
 
 pub(super) fn resumed(who: &str, continued: usize) -> String {
     let orders = match continued {
-        0 => "no order had to wait for its account".to_owned(),
+        0 => {
+            "no order was held for its account, and orders that wait for their next try go on then".to_owned()
+        }
         1 => "1 order continues".to_owned(),
         orders => format!("{orders} orders continue"),
     };
@@ -375,7 +384,7 @@ mod tests {
         assert_eq!(text(&json!({}), 7), "main is resumed: 7 orders continue\n");
         assert_eq!(
             resumed("all providers are", 0),
-            "all providers are resumed: no order had to wait for its account\n"
+            "all providers are resumed: no order was held for its account, and orders that wait for their next try go on then\n"
         );
     }
 

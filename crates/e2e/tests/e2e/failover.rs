@@ -109,7 +109,7 @@ fn a_person_pauses_drains_and_resumes_a_provider() {
     assert!(shown.must_succeed().out.contains("a person has paused it"), "{shown:?}");
     assert_eq!(
         provider(&["resume"]).must_succeed().out,
-        "all providers are resumed: no order had to wait for its account\n"
+        "all providers are resumed: no order was held for its account, and orders that wait for their next try go on then\n"
     );
     solve(&serve, "resumed");
     assert_eq!(a.ledger().accepted(), 1);
