@@ -5,6 +5,7 @@
 use crate::address_file::AddressFile;
 use crate::configured_node::{self, UnlessInUse};
 use crate::configured_store::{missing, open_error};
+use crate::reach::{is_daemon_at, near};
 use crate::running_daemon::{RunningDaemon, bearer};
 use crate::setup_error::{SetupError, SetupFault};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -14,7 +15,7 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use quittance::{Quittance, StoreOpenError};
-use quittance_config::{Config, StoreConfig, StoreUrl};
+use quittance_config::{ADMIN_KEY, Config, StoreConfig, StoreUrl};
 use quittance_gateway::KEY_BYTES;
 use quittance_gateway::v1::problem::Problem;
 use serde::Serialize;
@@ -95,6 +96,9 @@ impl ApiClient {
 
     /// A client for a command that writes to the store. Creates the store if there is none.
     pub async fn find_or_make(config: &Config) -> Result<Self, SetupError> {
+        if matches!(config.store.url, StoreUrl::Memory) {
+            return Self::of_memory(config).await;
+        }
         let key = draw_key()?;
         let in_use = match configured_node::open(config, &key).await? {
             UnlessInUse::Opened(node) => return Ok(Self::local(node, &key)),
@@ -106,6 +110,19 @@ impl ApiClient {
         let mut error = open_error(&StoreOpenError::Embedded(in_use));
         error.what += ". It is not a `quittance serve` that is ready: wait until it ends, or until the daemon has started, and try again";
         Err(error)
+    }
+
+    /// The daemon that listens at the configured address. No other process can see a store in memory: a node of this
+    /// process would change a store of its own, which ends with the command.
+    async fn of_memory(config: &Config) -> Result<Self, SetupError> {
+        if is_daemon_at(config.listen).await {
+            return Ok(Self::Daemon(RunningDaemon::at(config.listen, config, ADMIN_KEY)?));
+        }
+        let what = format!(
+            "the store is in the memory of a daemon (`store.url`), and no daemon answers at http://{}: start `quittance serve`, or              set `listen` to the daemon's address. Nothing was changed",
+            near(config.listen)
+        );
+        Err(SetupError::new(SetupFault::Store, what))
     }
 
     /// A client for actions that a node must process: the daemon, or this process.

@@ -5,6 +5,7 @@ mod alerts;
 mod house;
 mod mock;
 mod pools;
+mod provider_states;
 mod secrets;
 mod strangers;
 mod systemd;
