@@ -8,6 +8,7 @@ use crate::pools::WRITES_MAX;
 use crate::{Engine, lock};
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{DeliveryOutcome, Timestamp};
+use quittance_ports::moment::roughly;
 use quittance_ports::{
     DocumentWritten, ENDPOINTS_MAX, EndpointNote, EndpointsDocument, SharedDocument, StoreError, Version,
 };
@@ -19,7 +20,8 @@ use std::time::Duration;
 const FAILURES_MIN: u32 = 10;
 /// The time between two deliveries to an endpoint that is switched off.
 const PROBE_SPAN: Duration = Duration::from_secs(3600);
-/// How long an endpoint must have failed before the other nodes read of it. A shorter failure needs no write.
+/// How long an endpoint must have failed before the other nodes read of it. A shorter failure needs no write, unless the
+/// endpoint is switched off.
 const SHARED_AFTER: Duration = Duration::from_secs(600);
 /// How often the document is read.
 const READ_SPAN: Duration = Duration::from_secs(5);
@@ -101,7 +103,8 @@ impl EndpointHealth {
                 .any(|known| WebhookEndpoint::of_note(known) == WebhookEndpoint::of_note(note))
         };
         let is_shared = |note: &&EndpointNote| {
-            is_stored(note) || note.failing_since.is_some_and(|since| now >= since + SHARED_AFTER)
+            let has_failed_long = note.failing_since.is_some_and(|since| now >= since + SHARED_AFTER);
+            is_stored(note) || note.off_at.is_some() || has_failed_long
         };
         let mut endpoints: Vec<EndpointNote> = self.notes.values().filter(is_shared).cloned().collect();
         if endpoints.len() > ENDPOINTS_MAX {
@@ -273,7 +276,7 @@ impl Engine {
 }
 
 fn why_off(note: &EndpointNote) -> String {
-    let days =
-        note.off_at.zip(note.failing_since).map_or(0, |(off, since)| off.since(since).as_secs() / 86_400);
-    format!("the endpoint {} is switched off after {days} days of failures, last: {}", note.host, note.why)
+    let failed = note.off_at.zip(note.failing_since).map_or(Duration::ZERO, |(off, since)| off.since(since));
+    let failed = roughly(failed);
+    format!("the endpoint {} is switched off after {failed} of failures, last: {}", note.host, note.why)
 }

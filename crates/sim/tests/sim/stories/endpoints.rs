@@ -171,3 +171,31 @@ fn an_endpoint_that_sometimes_accepts_a_delivery_stays_on() {
     }
     assert!(failing(&node).iter().all(|(_, is_off)| !is_off), "{:?}", failing(&node));
 }
+
+/// With `webhooks.off_after` under ten minutes, an endpoint is off before its failures are worth a write.
+#[test]
+fn an_endpoint_that_is_off_after_a_minute_is_listed_and_can_be_switched_on() {
+    let world = world();
+    let soon = |settings: &mut Settings| settings.webhook_off_after = Duration::from_secs(60);
+    let (one, two) = (node_of(&world, soon), node_of(&world, soon));
+    world.post.on_call(HOOK, &[WebhookScript::Refuses; 1_000]);
+    for n in 0..5 {
+        place(&world, &one, &format!("site-{n}"), HOOK);
+        world.after(30);
+    }
+    let key = place(&world, &one, "after", HOOK);
+    world.after(60);
+    let why = why_dead(&one, key).expect("it is a dead letter at once");
+    assert!(why.contains("is switched off after 2 min of failures"), "{why}");
+    for node in [&one, &two] {
+        assert_eq!(failing(node), [("caller.example.com".to_owned(), true)]);
+    }
+    let engine = Arc::clone(&two.engine);
+    let switched = two.does(async move { engine.switch_endpoint_on("ada", "caller.example.com").await });
+    assert!(switched.unwrap());
+    world.post.accepts_again(HOOK);
+    world.after(10);
+    let key = place(&world, &one, "again", HOOK);
+    world.after(60);
+    assert!(one.reads(key).webhooks.is_empty(), "it was delivered");
+}
