@@ -129,7 +129,10 @@ impl fmt::Display for DeadCause {
             Self::Deadline => f.write_str("the deadline was reached"),
             Self::NoBudget(shortage) => write!(f, "{shortage}"),
             Self::NotTaken(None) => {
-                f.write_str("the deadline was reached before the provider could be given the task")
+                f.write_str(
+                    "the deadline was reached before a provider could be given the task: all were paused, away or busy, or no \
+                     node was at work; see `quittance provider list`",
+                )
             }
             Self::NotTaken(Some(fault)) => {
                 write!(f, "the deadline was reached before the provider took the task, last: {fault}")

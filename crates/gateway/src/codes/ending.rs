@@ -46,7 +46,9 @@ pub(crate) fn reason_of_outcome(outcome: &Outcome) -> Option<String> {
             format!("the deadline was reached before the provider took the task: {}", reason_of_fault(fault))
         }
         Outcome::Dead(DeadCause::NotTaken(None)) => {
-            "the deadline was reached before the provider could be given the task".to_owned()
+            "the deadline was reached before a provider could be given the task: all were paused, away or busy, or the gateway \
+             was not at work"
+                .to_owned()
         }
         Outcome::Dead(cause @ (DeadCause::TooLate { .. } | DeadCause::NoBudget(_))) => cause.to_string(),
         Outcome::Dead(DeadCause::Deadline) => "the deadline was reached before the answer came".to_owned(),
@@ -171,6 +173,19 @@ mod tests {
         }
         let hopeless = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
         assert_eq!(code_of_outcome(&dead(DeadCause::Spent(hopeless))), UNSOLVABLE);
+    }
+
+    #[test]
+    fn an_order_that_no_provider_could_take_says_what_may_have_kept_it() {
+        let cause = DeadCause::NotTaken(None);
+        assert!(cause.to_string().contains("all were paused, away or busy"), "{cause}");
+        assert!(cause.to_string().contains("`quittance provider list`"), "{cause}");
+        // A caller cannot run the command.
+        let reason = reason_of_outcome(&dead(cause)).unwrap_or_default();
+        assert!(
+            reason.contains("all were paused, away or busy") && !reason.contains("quittance"),
+            "{reason}"
+        );
     }
 
     #[test]
