@@ -48,7 +48,7 @@ pub(crate) fn settings(effective: &Effective, errors: &mut Errors) {
     }
     check_provider_waits(effective, errors);
     check_names(effective, errors);
-    crate::provider_choice::check(effective, errors);
+    crate::routing_checks::check(effective, errors);
     crate::retry_settings::check_retries(effective, errors);
     errors.keep(check_usage(effective));
 }

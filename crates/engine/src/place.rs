@@ -7,7 +7,6 @@ use crate::settings::TranslatedKind;
 use crate::targets::{NotAllowed, Targets, site};
 use crate::{ApplyOutcome, Engine, lock};
 use quittance_lifecycle::terms::check_params;
-use quittance_lifecycle::time::{seconds_down, seconds_up};
 use quittance_lifecycle::{
     Advance, BadRequest, Counters, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy,
     Refusal, Terms, Timestamp, Value,
@@ -118,6 +117,17 @@ fn not_accepted(error: &StoreError) -> String {
             "the record of this order cannot be read, so it is not known whether it was paid for: drop it with `quittance dead drop`, then place it again".into()
         }
     }
+}
+
+/// The whole seconds in this time, for a text about the time that is there.
+const fn seconds_down(span: Duration) -> Duration {
+    Duration::from_secs(span.as_secs())
+}
+
+/// This time, rounded up to whole seconds, for a text about the time that is needed.
+const fn seconds_up(span: Duration) -> Duration {
+    let is_whole = span.subsec_nanos() == 0;
+    Duration::from_secs(if is_whole { span.as_secs() } else { span.as_secs().saturating_add(1) })
 }
 
 fn refusal(refusal: &Refusal) -> String {

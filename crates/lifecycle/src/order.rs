@@ -8,7 +8,7 @@ use crate::key::{Key, Target};
 use crate::priority::Priority;
 use crate::shortage::{BudgetDraw, Shortage};
 use crate::terms::{Reuse, TIMEOUT_MAX, Terms};
-use crate::time::{Timestamp, seconds_down, seconds_up};
+use crate::time::Timestamp;
 use crate::timeline::{Timeline, TimelineEvent};
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -140,9 +140,7 @@ impl fmt::Display for DeadCause {
             Self::TooLate { left, needs } => write!(
                 f,
                 "not submitted, because no answer would come in time: {left:?} were left until the deadline, and the quickest \
-                 of the last answers took {needs:?}",
-                left = seconds_down(*left),
-                needs = seconds_up(*needs),
+                 of the last answers took {needs:?}"
             ),
             Self::Doubt => f.write_str("it is not known whether the order was paid for"),
             Self::StoreForgot => {

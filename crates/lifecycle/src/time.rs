@@ -57,16 +57,3 @@ impl fmt::Debug for Timestamp {
 pub fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
-
-/// The whole seconds in this time, for a text about the time that is there.
-#[must_use]
-pub const fn seconds_down(span: Duration) -> Duration {
-    Duration::from_secs(span.as_secs())
-}
-
-/// This time, rounded up to whole seconds, for a text about the time that is needed.
-#[must_use]
-pub const fn seconds_up(span: Duration) -> Duration {
-    let is_whole = span.subsec_nanos() == 0;
-    Duration::from_secs(if is_whole { span.as_secs() } else { span.as_secs().saturating_add(1) })
-}

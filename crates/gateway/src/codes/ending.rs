@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_order_that_was_too_late_to_be_paid_for_says_so() {
-        let (left, needs) = (Duration::from_millis(3_400), Duration::from_millis(8_600));
+        let (left, needs) = (Duration::from_secs(3), Duration::from_secs(9));
         let too_late = dead(DeadCause::TooLate { left, needs });
         assert_eq!(in_classic(&code_of_outcome(&too_late)), NO_SLOT);
         let reason = reason_of_outcome(&too_late).unwrap_or_default();
