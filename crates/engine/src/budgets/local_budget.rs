@@ -197,7 +197,7 @@ impl LocalBudget {
         gives_all_back: bool,
     ) -> Option<BudgetDocument> {
         // A lease that is written, and not known to be, must not be written over: another node could lease it, too.
-        if self.is_leasing {
+        if !(budget.math.may_share)(self.is_leasing) {
             return None;
         }
         let (next, has_forgotten) = self.merged(stored, budget)?;

@@ -361,7 +361,7 @@ fn all_promises(sow: fn(&mut Rules)) -> Result<(), String> {
     a_store_forgets(sow)?;
     what_costs_nothing_comes_back(sow)?;
     a_doubt_stays_spent(sow)?;
-    for seed in 0..4 {
+    for seed in [0, 1, 118] {
         nothing_is_overspent(seed, sow)?;
     }
     Ok(())
