@@ -19,6 +19,7 @@ mod gone;
 mod herds;
 mod keys;
 mod late;
+mod lost_tasks;
 mod market;
 mod mishaps;
 mod outages;
