@@ -16,6 +16,7 @@ mod forgetting;
 mod freshness;
 mod gates;
 mod gone;
+mod hedging;
 mod herds;
 mod keys;
 mod late;

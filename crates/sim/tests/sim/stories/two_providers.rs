@@ -20,7 +20,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How long a task takes.
-const SOLVE_MS: u64 = 8_000;
+pub(crate) const SOLVE_MS: u64 = 8_000;
+
+/// How long a task of a slow provider takes.
+const SLOW_MS: u64 = 150_000;
 
 /// How a provider behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(crate) enum Mood {
     Broke,
     /// It takes tasks and cannot solve them.
     GivesUp,
+    /// Its tasks take long.
+    Slow,
     /// It has lost all tasks, and takes new ones.
     Forgetful,
     /// It does not sell this kind.
@@ -98,7 +103,7 @@ impl Provider for Service {
         let is_taken = {
             let mut notes = self.notes();
             let is_taken = match mood {
-                Mood::Well | Mood::GivesUp | Mood::Forgetful => true,
+                Mood::Well | Mood::GivesUp | Mood::Forgetful | Mood::Slow => true,
                 Mood::Silent => notes.submits.len().is_multiple_of(2),
                 Mood::SellsNo(kind) => submission.terms.kind != kind,
                 Mood::Gone | Mood::Blocked | Mood::Broke => false,
@@ -107,9 +112,10 @@ impl Provider for Service {
             is_taken
         };
         match mood {
-            Mood::Well | Mood::GivesUp | Mood::Forgetful | Mood::SellsNo(_) if is_taken => {
+            Mood::Well | Mood::GivesUp | Mood::Forgetful | Mood::Slow | Mood::SellsNo(_) if is_taken => {
                 let task = format!("{}-{}-{}", self.name, submission.key.short(), submission.attempt);
-                let solved_at = (mood != Mood::GivesUp).then_some(at + SOLVE_MS);
+                let solved_at = (mood != Mood::GivesUp)
+                    .then_some(at + if mood == Mood::Slow { SLOW_MS } else { SOLVE_MS });
                 self.notes().tasks.insert(task.clone(), solved_at);
                 SubmitOutcome::Accepted { task }
             }
@@ -120,7 +126,7 @@ impl Provider for Service {
                 self.executor.sleep(1_000).await;
                 SubmitOutcome::InDoubt(Evidence::new("no reply"))
             }
-            Mood::Well | Mood::GivesUp | Mood::Forgetful | Mood::SellsNo(_) => {
+            Mood::Well | Mood::GivesUp | Mood::Forgetful | Mood::Slow | Mood::SellsNo(_) => {
                 reject(FaultClass::NotSold, "ERROR_METHOD_CALL")
             }
         }
