@@ -67,7 +67,7 @@ fn an_order_whose_task_the_only_provider_has_lost_fails() {
     drop(caller);
 }
 
-/// Trap: orders of a kind that no provider sells wait until their deadline, because each provider said so before.
+/// Trap: orders of a kind that no provider sells wait until their deadline, because each provider has rejected it before.
 #[test]
 fn a_kind_that_no_provider_sells_fails_at_once_also_the_second_time() {
     let scene = Scene::new();
@@ -103,7 +103,7 @@ fn a_resume_forgets_which_kinds_a_provider_does_not_sell() {
     assert_eq!(scene.a.accepted(), 1, "a is asked again");
 }
 
-/// Trap: nobody finds out that an outage is over, because no order is sent to a provider that has tripped.
+/// Trap: no node finds out that an outage is over, because no order is sent to a provider that has tripped.
 #[test]
 fn what_died_of_an_outage_is_replayed_also_if_no_new_order_comes() {
     let scene = Scene::new();
