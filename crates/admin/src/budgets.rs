@@ -32,6 +32,8 @@ pub struct ShownBudget {
     pub provider: Option<String>,
     /// Counts only orders that this pool places; null means all.
     pub pool: Option<String>,
+    /// Whether it counts second purchases of urgent orders only: the budget of `hedging.budget`.
+    pub hedges: bool,
     #[schema(pattern = "^(hour|day|month)$")]
     pub period: String,
     /// What happens to an order that the budget does not allow.
@@ -81,7 +83,7 @@ pub struct BudgetList {
 
 impl ShownBudget {
     fn of(view: &BudgetView) -> Self {
-        let BudgetScope { tenant, target, kind, provider, pool } = view.rule.scope.clone();
+        let BudgetScope { tenant, target, kind, provider, pool, hedges } = view.rule.scope.clone();
         let spent = PriceSum { sum: view.spent, unpriced: view.unpriced }.known();
         let used = view.spent.0.saturating_add(view.reserved.0);
         let left = Money(view.rule.limit.0.saturating_sub(used));
@@ -92,6 +94,7 @@ impl ShownBudget {
             kind,
             provider,
             pool,
+            hedges,
             period: view.rule.period.name().to_owned(),
             at_limit: view.rule.at_limit.name().to_owned(),
             currency: view.rule.currency.clone(),

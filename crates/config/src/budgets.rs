@@ -10,7 +10,7 @@ use crate::providers::ProviderConfig;
 use crate::setting::Defaults;
 use crate::setting_name::Name;
 use quittance::DEFAULT_TENANT;
-use quittance_engine::{BudgetRule, BudgetScope};
+use quittance_engine::{BudgetRule, BudgetScope, Hedging};
 use quittance_lifecycle::Money;
 use std::collections::BTreeSet;
 
@@ -53,9 +53,26 @@ fn budget(
     Ok(rule)
 }
 
+/// Checks that hedging has a budget, and that no other budget has its name.
+fn check_hedging(config: &Config) -> Result<(), ConfigError> {
+    let [after, budget] = ["after", "budget"].map(|key| Name::of(["hedging", key]));
+    let is_set = |name: &Name| config.effective.get(name).is_some();
+    if is_set(&after) && !is_set(&budget) {
+        let remedy = "set `hedging.budget`, the most that second purchases may cost in a day";
+        return Err(config.effective.unsound(&after, "hedging needs a budget", remedy));
+    }
+    if is_set(&after) && config.budgets.iter().any(|rule| rule.name == Hedging::BUDGET) {
+        let name = Name::of([BUDGET, Hedging::BUDGET]);
+        let remedy = "give this one another name";
+        return Err(config.effective.unsound(&name, "is the name of the budget of `hedging.budget`", remedy));
+    }
+    Ok(())
+}
+
 /// Checks what depends on the rest of the configuration: providers, tenants and kinds. A pool may be missing, because
 /// pools can be set at run time.
 pub(crate) fn check(config: &Config, errors: &mut Errors) {
+    errors.keep(check_hedging(config));
     for rule in &config.budgets {
         if errors.keep(check_names(config, rule)).is_some() {
             errors.keep(check_currency(config, rule));

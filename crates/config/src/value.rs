@@ -3,7 +3,7 @@
 use crate::setting_name::toml_text;
 use crate::{duration, rate};
 use quittance_engine::targets::HostPattern;
-use quittance_engine::{AtLimit, BudgetPeriod};
+use quittance_engine::{AtLimit, BudgetPeriod, HedgeAfter};
 use quittance_gateway::{Allowed, Rate};
 use quittance_lifecycle::{Jitter, Money, Priority, Reuse, RoutingRule, WebhookPauses, WhenInDoubt};
 use quittance_ports::Hours;
@@ -142,6 +142,7 @@ texts! {
     BudgetPeriod: |text| BudgetPeriod::parse(text), |_| None;
     AtLimit: |text| AtLimit::parse(text), |at_limit| Some(at_limit.name().into());
     RoutingRule: |text| Self::parse(text), |rule| Some(rule.name().into());
+    HedgeAfter: |text| Self::parse(text), |after| Some(after.name().into());
     WhenInDoubt: |text| DOUBTS.into_iter().find(|(_, word)| word == text).map(|(doubt, _)| doubt),
         |doubt| DOUBTS.into_iter().find(|(known, _)| known == doubt).map(|(_, word)| word.into());
 }

@@ -133,7 +133,7 @@ impl Engine {
         let mut providers = self.providers_for(&terms.kind, &terms.tenant);
         providers.retain(|it| is_affordable(terms, it));
         if let ([only], true) = (&providers[..], order.used_up.is_empty()) {
-            let drawn = match self.draw(terms, only, now) {
+            let drawn = match self.draw(order, only, now) {
                 Ok(drawn) => drawn,
                 Err(shortage) => return AskOutcome::Decided(SubmitRoute::NoBudget(shortage)),
             };
@@ -166,7 +166,7 @@ impl Engine {
         now: Timestamp,
     ) -> AskOutcome<'a> {
         let candidate = |it: &Arc<ProviderAccount>| Candidate {
-            shortage: self.shortage(&order.terms, it, now),
+            shortage: self.shortage(&order.terms, it, order.is_hedging(), now),
             ..it.candidate(order, now)
         };
         let mut candidates: Vec<Candidate> = providers.iter().map(candidate).collect();
@@ -186,7 +186,7 @@ impl Engine {
                 return AskOutcome::Decided(SubmitRoute::ShutUntil(until));
             };
             let provider = &providers[chosen];
-            let drawn = match self.draw(&order.terms, provider, now) {
+            let drawn = match self.draw(order, provider, now) {
                 Ok(drawn) => drawn,
                 // Another order has drawn since: the next round passes the provider over.
                 Err(shortage) => {

@@ -35,6 +35,8 @@ pub struct BudgetScope {
     pub kind: Option<String>,
     pub provider: Option<String>,
     pub pool: Option<String>,
+    /// Whether it counts hedged attempts, and nothing else.
+    pub hedges: bool,
 }
 
 /// One budget, as the operator sets it.

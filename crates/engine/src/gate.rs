@@ -65,7 +65,7 @@ pub(crate) struct AccountFault {
 
 /// A time in which the provider does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outage {
+pub(crate) struct GateOutage {
     pub(crate) since: Timestamp,
     /// When this node will have tried the provider again, if it has an order to try it with.
     pub(crate) tried_by: Timestamp,
@@ -464,9 +464,9 @@ impl ProviderGate {
     }
 
     /// The provider does not answer: since when, and until when this node will have tried it again.
-    pub(crate) fn outage(&self) -> Option<Outage> {
+    pub(crate) fn outage(&self) -> Option<GateOutage> {
         let since = self.breaker.circuit().open_since()?;
-        Some(Outage { since, tried_by: self.breaker.shut_until() + self.probe })
+        Some(GateOutage { since, tried_by: self.breaker.shut_until() + self.probe })
     }
 
     /// Another node tries the provider until this moment.

@@ -18,6 +18,7 @@ mod fair;
 mod follow_ups;
 mod gate;
 mod gate_rules;
+mod hedging;
 mod in_hand;
 pub mod inspect;
 mod lanes;
@@ -64,6 +65,7 @@ pub use fair::Shares;
 pub use gate::ProviderState;
 #[doc(hidden)]
 pub use gate_rules::GateRules;
+pub use hedging::{HedgeAfter, Hedging};
 pub use in_hand::PutBack;
 pub use lifetimes::{LifeRule, TrustView, show_trust, with_life_rules};
 #[doc(hidden)]
@@ -397,7 +399,8 @@ impl Engine {
         let provider = self.provider_of(order, attempt);
         let policy = self.policy_for(&provider, kind, || (self.settings().kinds)(kind).map(|kind| kind.pace));
         let policy = self.with_provider(policy, order, attempt);
-        Policy { callback_lost: self.is_callback_lost(order), ..policy }
+        let hedge_after = self.hedge_after(order, attempt, &policy);
+        Policy { callback_lost: self.is_callback_lost(order), hedge_after, ..policy }
     }
 
     /// The settings, with the measured solve time of this kind at this provider.

@@ -80,8 +80,9 @@ impl fmt::Debug for ReloadedProvider {
     }
 }
 
-fn shared(rules: &[BudgetRule]) -> Arc<[Arc<BudgetRule>]> {
-    rules.iter().cloned().map(Arc::new).collect()
+/// The budgets of the settings, and that of hedged attempts.
+fn budgets_of(settings: &Settings) -> Arc<[Arc<BudgetRule>]> {
+    settings.budgets.iter().cloned().chain(settings.hedging_budget()).map(Arc::new).collect()
 }
 
 impl LiveSettings {
@@ -92,7 +93,7 @@ impl LiveSettings {
             .zip(rules)
             .map(|(adapter, rules)| Arc::new(ProviderAccount::new(Arc::clone(adapter), rules, &settings)))
             .collect();
-        Self { budgets: shared(&settings.budgets), settings, providers, removed: Arc::default() }
+        Self { budgets: budgets_of(&settings), settings, providers, removed: Arc::default() }
     }
 
     fn known(&self) -> impl Iterator<Item = &Arc<ProviderAccount>> {
@@ -137,7 +138,7 @@ impl LiveSettings {
             .collect();
         let too_many = removed.len().saturating_sub(REMOVED_MAX);
         let removed = removed.into_iter().skip(too_many).filter(|_| keeps_removed).cloned().collect();
-        Ok(Self { budgets: shared(&settings.budgets), settings, providers: next.into(), removed })
+        Ok(Self { budgets: budgets_of(&settings), settings, providers: next.into(), removed })
     }
 }
 

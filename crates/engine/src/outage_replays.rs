@@ -10,6 +10,7 @@ use crate::gate::ProviderState;
 use crate::pools::WRITES_MAX;
 use crate::providers::ProviderAccount;
 use crate::{Engine, lock};
+use futures_util::future::{Either, select};
 use quittance_lifecycle::{Decision, Event, Key, Money, Order, Timestamp};
 use quittance_ports::{
     DocumentWritten, OutageNote, OutagesDocument, SharedDocument, Spent, StoreError, Version, Versioned,
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 /// How long a provider must be well before its outage counts as over.
 const WELL_FOR: Duration = Duration::from_secs(10);
+/// How often the account of a provider is read to find out whether it is well, while no order finds that out. Some
+/// providers allow two requests a minute.
+const TRY_SPAN: Duration = Duration::from_secs(30);
 /// How often a node looks at its providers, and reads the document, while there is nothing to replay.
 const LOOK_SPAN: Duration = Duration::from_secs(3);
 const PAGE: usize = 64;
@@ -72,6 +76,7 @@ struct Seen {
 #[derive(Default)]
 pub(crate) struct OutageWatch {
     looked_at: Timestamp,
+    tried_at: Timestamp,
     is_busy: bool,
     seen: BTreeMap<String, Seen>,
     /// The provider whose dead letters are read, and the last key.
@@ -136,13 +141,42 @@ impl Engine {
         let (version, document) = self.note_in_document(&found, now).await?;
         let is_over = |note: &&OutageNote| note.well_at > note.last_seen && now >= note.last_seen + WELL_FOR;
         let over = document.outages.iter().find(is_over).cloned();
-        let Some(outage) = over else { return Ok(false) };
+        let Some(outage) = over else {
+            self.try_providers(&document, now).await?;
+            return Ok(false);
+        };
         let members = self.world.membership.members().await?;
         if !self.is_keeper(SharedDocument::OUTAGES, &members) {
             return Ok(false);
         }
         self.replay_outage(&outage, document, version).await?;
         Ok(true)
+    }
+
+    /// Reads the account of each provider that no node finds down or well, because no order is sent to it: a reply ends
+    /// the outage.
+    async fn try_providers(&self, document: &OutagesDocument, now: Timestamp) -> Result<(), StoreError> {
+        let is_not_known =
+            |note: &OutageNote| note.well_at <= note.last_seen && now >= note.last_seen + WELL_FOR;
+        if !document.outages.iter().any(is_not_known) || now < lock(&self.outages).tried_at + TRY_SPAN {
+            return Ok(());
+        }
+        let members = self.world.membership.members().await?;
+        if !self.is_keeper(SharedDocument::OUTAGES, &members) {
+            return Ok(());
+        }
+        lock(&self.outages).tried_at = now;
+        for note in document.outages.iter().filter(|note| is_not_known(note)) {
+            let Some(provider) = self.provider_at(&note.provider) else { continue };
+            let until = now + self.settings().poll_wait;
+            let (account, too_late) = (provider.adapter.account(), self.world.clock.sleep_until(until));
+            let account = select(account, too_late).await;
+            if let Either::Left((Some(_), _)) = account {
+                lock(&provider.gate).answers_again();
+                self.wakeup.ring();
+            }
+        }
+        Ok(())
     }
 
     /// Replays some of the orders that died of this outage. After the last one, the outage is forgotten.

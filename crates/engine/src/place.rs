@@ -5,7 +5,7 @@ use crate::inspect::{Inspection, Step, fields_of};
 use crate::node_stats::NodeCounters;
 use crate::settings::TranslatedKind;
 use crate::targets::{NotAllowed, Targets, site};
-use crate::{ApplyOutcome, Engine, lock};
+use crate::{ApplyOutcome, Engine};
 use quittance_lifecycle::terms::check_params;
 use quittance_lifecycle::{
     Advance, BadRequest, Counters, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy,
@@ -622,7 +622,7 @@ impl Engine {
     pub async fn release(&self) -> Result<usize, StoreError> {
         // Submits that are under way were sent before, and know nothing of it: they are let go when they come back.
         self.let_go_at.store(self.now().as_millis(), Ordering::Relaxed);
-        self.providers().iter().for_each(|it| lock(&it.gate).release());
+        self.providers().iter().for_each(|it| it.release());
         self.release_orders().await
     }
 

@@ -20,7 +20,10 @@ use std::time::Duration;
 const NOT_SOLD_FOR: Duration = Duration::from_secs(600);
 /// The most kinds of one provider that are remembered.
 const KINDS_MAX: usize = 128;
-/// The weight of one task in the share of tasks with an answer is 1 in this number.
+/// A share of tasks with an answer is forgotten if no task has ended for this time, so that a provider which did badly
+/// is tried again.
+const SUCCESS_KEPT: Duration = Duration::from_secs(600);
+/// The weight of one task in the share of tasks with an answer is at least 1 in this number.
 const SUCCESS_MEMORY: u32 = 32;
 
 /// What the operator sets about one provider.
@@ -98,6 +101,33 @@ pub struct Measured {
     pub success: Option<u32>,
 }
 
+/// The share of tasks that came to an answer: the mean of the first ones, and later the last few dozen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SuccessShare {
+    /// In thousandths.
+    permille: u32,
+    tasks: u32,
+    at: Timestamp,
+}
+
+impl SuccessShare {
+    fn learn(&mut self, is_answered: bool, now: Timestamp) {
+        if self.at(now).is_none() {
+            *self = Self::default();
+        }
+        self.tasks = self.tasks.saturating_add(1);
+        let weight = self.tasks.min(SUCCESS_MEMORY);
+        let outcome = if is_answered { 1000 } else { 0 };
+        self.permille = (self.permille * (weight - 1) + outcome + weight / 2) / weight;
+        self.at = now;
+    }
+
+    /// The share; `None` before the first task, and if the last one was long ago: then it must be measured again.
+    fn at(&self, now: Timestamp) -> Option<u32> {
+        (self.tasks > 0 && now.since(self.at) < SUCCESS_KEPT).then_some(self.permille)
+    }
+}
+
 /// One provider account, as this node uses it. What is learned about it is shared with the same provider of later settings.
 pub(crate) struct ProviderAccount {
     pub(crate) adapter: Arc<dyn Provider>,
@@ -112,7 +142,7 @@ pub(crate) struct ProviderAccount {
     /// What this node knows of the document that all nodes share about the gate.
     pub(crate) shared: Arc<Mutex<KnownGate>>,
     /// The share of tasks that came to an answer, by kind, in thousandths.
-    success: Arc<Mutex<BTreeMap<String, u32>>>,
+    success: Arc<Mutex<BTreeMap<String, SuccessShare>>>,
     /// How many tasks came to an answer.
     pub(crate) answers: Arc<AtomicU64>,
 }
@@ -175,6 +205,12 @@ impl ProviderAccount {
         AttemptAccount { account: self.account.clone(), price }
     }
 
+    /// An operator has fixed the account: submits of every kind may go out again.
+    pub(crate) fn release(&self) {
+        lock(&self.gate).release();
+        lock(&self.not_sold).clear();
+    }
+
     /// The provider does not sell this kind.
     pub(crate) fn note_not_sold(&self, kind: &str, now: Timestamp) {
         let mut not_sold = lock(&self.not_sold);
@@ -185,18 +221,13 @@ impl ProviderAccount {
     }
 
     /// Counts a task that came to an answer, or to none.
-    pub(crate) fn note_success(&self, kind: &str, is_answered: bool) {
+    pub(crate) fn note_success(&self, kind: &str, is_answered: bool, now: Timestamp) {
         self.answers.fetch_add(u64::from(is_answered), Ordering::Relaxed);
         let mut success = lock(&self.success);
         if !success.contains_key(kind) && success.len() >= KINDS_MAX {
             return;
         }
-        let share = success.entry(kind.to_owned()).or_insert(1000);
-        *share = if is_answered {
-            *share + (1000 - *share).div_ceil(SUCCESS_MEMORY)
-        } else {
-            *share - share.div_ceil(SUCCESS_MEMORY)
-        };
+        success.entry(kind.to_owned()).or_default().learn(is_answered, now);
     }
 
     fn readiness(&self, order: &Order, now: Timestamp) -> GateReadiness {
@@ -214,7 +245,7 @@ impl ProviderAccount {
             readiness: self.readiness(order, now),
             weight: self.rules.weight,
             solve_time: lock(&self.paces).of(kind).map(|pace| pace.p50),
-            success: lock(&self.success).get(kind).copied(),
+            success: lock(&self.success).get(kind).and_then(|share| share.at(now)),
             quickest: lock(&self.quickest).of(kind),
             shortage: None,
         }
@@ -250,8 +281,8 @@ impl Engine {
         self.provider_at(account).unwrap_or_else(|| self.first_provider())
     }
 
-    /// The provider that is asked for the task of this attempt. `None` if this node does not have it and other nodes may:
-    /// settings reach the nodes one after the other, and a wrong provider would answer that there is no such task.
+    /// The provider that is asked for the task of this attempt. `None` if this node does not have it: another provider
+    /// would answer that there is no such task, or give the answer of a foreign one.
     pub(crate) fn provider_to_ask(
         &self,
         order: &Order,
@@ -260,8 +291,7 @@ impl Engine {
         let number = attempt.and_then(|number| order.attempt(number));
         let account = number.map_or_else(|| order.account(), |attempt| order.account_of(attempt));
         let leaves = (self.settings().rules.reload.leaves_to_others)();
-        let is_alone = || self.other_nodes.load(Ordering::Relaxed) == 0 || !leaves;
-        self.provider_at(account).or_else(|| is_alone().then(|| self.first_provider()))
+        self.provider_at(account).or_else(|| (!leaves).then(|| self.first_provider()))
     }
 
     /// Writes into new terms which provider comes first, and its price.
@@ -297,7 +327,8 @@ impl Engine {
             unsolvable: provider.rules.unsolvable.unwrap_or(policy.unsolvable),
             result_kept: provider.rules.result_kept.or(policy.result_kept),
             other_currency: is_in_another_currency(account, &provider.rules.currency),
-            can_fail_over: self.providers().len() > 1
+            // An order at a provider that is not there any more may go to the only one that is.
+            can_fail_over: (self.providers().len() > 1 || self.provider_at(account).is_none())
                 && self.providers_for(&terms.kind, &terms.tenant).iter().any(|it| other(it)),
             routing: self.settings().routing.of(terms),
             quickest: self.quickest(&terms.kind, &terms.tenant),
@@ -328,13 +359,14 @@ impl Engine {
     /// What this node has measured at the provider of this name, by kind.
     #[must_use]
     pub fn measured(&self, name: &str) -> BTreeMap<String, Measured> {
+        let now = self.now();
         let Some(provider) = self.provider_at(name) else { return BTreeMap::new() };
         let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
         for (kind, solves, pace) in lock(&provider.paces).all() {
             measured.insert(kind.to_owned(), Measured { solves, pace, success: None });
         }
         for (kind, success) in &*lock(&provider.success) {
-            measured.entry(kind.clone()).or_default().success = Some(*success);
+            measured.entry(kind.clone()).or_default().success = success.at(now);
         }
         measured
     }

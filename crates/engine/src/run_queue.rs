@@ -53,6 +53,8 @@ pub(crate) struct RunQueue {
     pub(crate) polls_started_at: Timestamp,
     /// Placements whose answer has reached the caller, which the worker must still write.
     pub(crate) collected: VecDeque<PlacedOrder>,
+    /// Attempts whose tasks cannot be polled, because this node does not have their provider.
+    pub(crate) without_provider: VecDeque<(Key, u32)>,
     pub(crate) is_working: bool,
     /// Submits under way by tenant: a tenant with slow submits leaves seats for other tenants.
     pub(crate) submitting: Shares,
@@ -97,6 +99,7 @@ impl RunQueue {
             poll_span: PollQueue::call_span(&settings.policy),
             polls_started_at: Timestamp::ZERO,
             collected: VecDeque::new(),
+            without_provider: VecDeque::new(),
             is_working: false,
             submitting: Shares::new(settings.submits_max),
             is_one_tenant: settings.tenants.len() <= 1,

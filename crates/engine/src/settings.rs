@@ -4,6 +4,7 @@ use crate::budgets::{BudgetMath, BudgetRule};
 use crate::callback::CallbackAddress;
 use crate::fair::turn_cost;
 use crate::gate_rules::GateRules;
+use crate::hedging::Hedging;
 use crate::inspect::{Inspection, inspect};
 use crate::lanes::{LaneRule, rank};
 use crate::lifetimes::LifeRule;
@@ -182,6 +183,8 @@ pub struct Settings {
     pub routing: RoutingRules,
     /// The limits of what may be spent.
     pub budgets: Vec<BudgetRule>,
+    /// Whether, and within what budget, slow tasks of urgent orders are also bought at another provider.
+    pub hedging: Hedging,
     /// Limits of retries for some kinds and tenants.
     pub retries: RetryRules,
     /// Whether, and how fast, dead letters of an outage are replayed when it is over.
@@ -255,6 +258,7 @@ impl Settings {
             providers: vec![ProviderRules::default()],
             routing: RoutingRules::default(),
             budgets: Vec::new(),
+            hedging: Hedging::default(),
             retries: RetryRules::default(),
             outage_replays: OutageReplays::DEFAULT,
             webhook_off_after: Duration::from_secs(5 * 24 * 3600),

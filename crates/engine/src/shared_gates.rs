@@ -150,11 +150,11 @@ impl Engine {
     async fn follow(&self, provider: &ProviderAccount, document: &GateDocument) -> Result<usize, StoreError> {
         let known = lock(&provider.shared).resumed_at.replace(document.resumed_at);
         let is_resumed = known.is_some_and(|known| document.resumed_at > known);
+        if is_resumed {
+            provider.release();
+        }
         {
             let mut gate = lock(&provider.gate);
-            if is_resumed {
-                gate.release();
-            }
             gate.set_mode(document.mode);
             gate.obey_until(document.no_submits_until, document.no_polls_until);
             if let Some(outage) = gate.outage() {

@@ -63,11 +63,18 @@ impl Paces {
 impl Engine {
     /// Counts a task that its provider could not solve.
     pub(crate) fn learn_failure(&self, order: &Order, event: &Event) {
-        if let Event::Polled { attempt, outcome: PollOutcome::Faulted(fault), .. }
-        | Event::CalledBack { attempt, word: CallbackResult::Faulted(fault), .. } = event
-            && fault.class == FaultClass::Unsolvable
-        {
-            self.provider_of(order, Some(*attempt)).note_success(&order.terms.kind, false);
+        let attempt = match event {
+            Event::Polled { attempt, outcome: PollOutcome::NoSuchTask(_), .. } => *attempt,
+            Event::Polled { attempt, outcome: PollOutcome::Faulted(fault), .. }
+            | Event::CalledBack { attempt, word: CallbackResult::Faulted(fault), .. }
+                if fault.class == FaultClass::Unsolvable =>
+            {
+                *attempt
+            }
+            _ => return,
+        };
+        if let Some(provider) = self.provider_to_ask(order, Some(attempt)) {
+            provider.note_success(&order.terms.kind, false, self.now());
         }
     }
 
@@ -87,7 +94,7 @@ impl Engine {
             };
             let provider = self.provider_of(order, Some(answer.attempt));
             lock(&provider.paces).learn(&order.terms.kind, solved_at.since(attempt.sent));
-            provider.note_success(&order.terms.kind, true);
+            provider.note_success(&order.terms.kind, true, self.now());
         }
     }
 }

@@ -38,6 +38,7 @@ enum Job {
     Report(Versioned, Effect),
     Poll(Arc<ProviderAccount>, Vec<PollItem>),
     Collect(PlacedOrder),
+    WithoutProvider(Key, u32),
     Sweep,
     Chores,
     Counts,
@@ -137,6 +138,10 @@ impl Engine {
                 run_queue.stepping += 1;
                 return Some(Job::Collect(placed));
             }
+            if let Some((key, attempt)) = run_queue.without_provider.pop_front() {
+                run_queue.stepping += 1;
+                return Some(Job::WithoutProvider(key, attempt));
+            }
             if let Some(order) = run_queue.steps.pop_front() {
                 run_queue.stepping += 1;
                 return Some(Job::Step(order));
@@ -206,6 +211,9 @@ impl Engine {
             }
             Job::Collect(placed) => {
                 (async move { self.collect(&placed).await }.boxed(), |run_queue| run_queue.stepping -= 1)
+            }
+            Job::WithoutProvider(key, attempt) => {
+                (self.miss_poll(key, attempt).boxed(), |run_queue| run_queue.stepping -= 1)
             }
             Job::Poll(provider, batch) => {
                 (self.poll(provider, batch).boxed(), |run_queue| run_queue.polling -= 1)
@@ -352,8 +360,9 @@ impl Engine {
             return;
         }
         let now = self.now();
-        // Without it, another node polls the task when the claim of this one lapses.
-        let Some(provider) = self.provider_to_ask(order, Some(attempt)) else { return };
+        let Some(provider) = self.provider_to_ask(order, Some(attempt)) else {
+            return self.cannot_ask(order, attempt, now);
+        };
         let mut run_queue = lock(&self.run_queue);
         run_queue.polls_of(&provider.rules.name).push(
             order,
@@ -361,6 +370,27 @@ impl Engine {
             (turn, now),
             self.settings().backlog_max,
         );
+    }
+
+    /// This node does not have the provider of this attempt. Another node may have it, and polls the task when the claim
+    /// of this one lapses. If there is no other node, or none has polled it for long, the poll counts as one without a
+    /// reply, so that the order can go to another provider.
+    fn cannot_ask(&self, order: &Order, attempt: u32, now: Timestamp) {
+        let sent = order.attempt(attempt).map_or(now, |attempt| attempt.sent);
+        let seen = order.attempt(attempt).map_or(now, |attempt| attempt.unsolved_at);
+        let is_left = now >= sent.max(seen) + self.settings().policy.in_doubt_wait;
+        let mut run_queue = lock(&self.run_queue);
+        let has_room = run_queue.without_provider.len() < self.settings().backlog_max;
+        if (is_left || self.other_nodes.load(Ordering::Relaxed) == 0) && has_room {
+            run_queue.without_provider.push_back((order.key, attempt));
+        }
+    }
+
+    async fn miss_poll(&self, key: Key, attempt: u32) {
+        let event = Event::Polled { attempt, asked: self.now(), outcome: PollOutcome::NoReply };
+        if let Err(error) = self.apply(&key, None, &event).await {
+            self.note_error(&error);
+        }
     }
 
     /// Remembers from when the task of this order may join a poll of other tasks.

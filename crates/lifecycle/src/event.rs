@@ -33,6 +33,8 @@ pub enum PollOutcome {
     Pending,
     Answered(ProviderAnswer),
     Faulted(Fault),
+    /// The provider does not know the task: it has lost it, or has removed its result.
+    NoSuchTask(Fault),
     /// The poll or its reply was lost, or the reply could not be read. Nothing is lost: the provider still has the
     /// task.
     NoReply,

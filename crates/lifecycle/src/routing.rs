@@ -187,11 +187,15 @@ pub fn choose(order: &Order, candidates: &[Candidate], routing: Routing, now: Ti
     let (mut until, mut passed_over) = (Timestamp::MAX, Vec::new());
     // The shortage that may end first, and whether anything else than money keeps the order.
     let (mut shortage, mut is_only_money): (Option<&Shortage>, bool) = (None, true);
+    // The first that does not sell the kind, and whether that is all that keeps the order.
+    let (mut not_sold, mut is_not_sold): (Option<usize>, bool) = (None, true);
     for at in ranked(order, candidates, routing.rule) {
         let candidate = &candidates[at];
         let name = &candidate.account.account;
         let held_off = order.held_off.as_ref().filter(|held| held.account == *name && now < held.until);
         let (again, why) = match (candidate.readiness, held_off, &candidate.shortage) {
+            // What the gate reports says more than that the tries are over.
+            (GateReadiness::Down(_, why), ..) if order.used_up.contains(name) => (Timestamp::MAX, why),
             _ if order.used_up.contains(name) => (Timestamp::MAX, WhyPassedOver::UsedUp),
             _ if candidate.quickest.is_some_and(|quickest| order.deadline.since(now) < quickest) => {
                 (Timestamp::MAX, WhyPassedOver::TooSlow)
@@ -208,6 +212,13 @@ pub fn choose(order: &Order, candidates: &[Candidate], routing: Routing, now: Ti
         };
         until = until.min(again);
         passed_over.push(PassedOver { account: name.clone(), why });
+        if again == Timestamp::MAX {
+            continue;
+        }
+        match why {
+            WhyPassedOver::NotSold => not_sold = not_sold.or(Some(at)),
+            _ => is_not_sold = false,
+        }
         match (why, &candidate.shortage) {
             (WhyPassedOver::BudgetSpent, Some(short)) if short.stops_the_order() => {
                 return Choice { chosen: None, until, passed_over, shortage: Some(short.clone()) };
@@ -217,7 +228,6 @@ pub fn choose(order: &Order, candidates: &[Candidate], routing: Routing, now: Ti
                     shortage = Some(short);
                 }
             }
-            (WhyPassedOver::UsedUp | WhyPassedOver::TooSlow, _) => {}
             _ => is_only_money = false,
         }
         let next_at = order.placed + routing.busy_wait;
@@ -225,6 +235,12 @@ pub fn choose(order: &Order, candidates: &[Candidate], routing: Routing, now: Ti
             // Another provider may cost more: it gets the order only after the wait.
             return Choice { chosen: None, until: until.min(next_at), passed_over, shortage: None };
         }
+    }
+    // No provider sells the kind: one is asked all the same, so that the order fails with that reason, and does not wait
+    // until its deadline.
+    if let Some(at) = not_sold.filter(|_| is_not_sold) {
+        passed_over.retain(|passed| passed.account != candidates[at].account.account);
+        return Choice { chosen: Some(at), until: now, passed_over, shortage: None };
     }
     Choice { chosen: None, until, passed_over, shortage: shortage.filter(|_| is_only_money).cloned() }
 }

@@ -84,7 +84,9 @@ impl Event {
     pub(crate) fn without_secrets_of(mut self, params: &BTreeMap<String, Value>) -> Self {
         let reply_texts = match &mut self {
             Self::Submitted { outcome: SubmitOutcome::Rejected(fault), .. }
-            | Self::Polled { outcome: PollOutcome::Faulted(fault), .. }
+            | Self::Polled {
+                outcome: PollOutcome::Faulted(fault) | PollOutcome::NoSuchTask(fault), ..
+            }
             | Self::CalledBack { word: CallbackResult::Faulted(fault), .. } => {
                 [&mut fault.code, &mut fault.text]
             }

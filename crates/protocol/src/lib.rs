@@ -21,4 +21,4 @@ pub mod poll_rules;
 mod service_codes;
 
 pub use dialect::{Dialect, Protocol, UnknownDialect};
-pub use service_codes::{ServiceCode, ServiceCodes};
+pub use service_codes::{ServiceCode, ServiceCodes, is_no_such_task};

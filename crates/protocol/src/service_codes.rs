@@ -35,6 +35,17 @@ const OF_CAP_SOLVER: [&str; 6] = [
     "ERROR_TASK_TIMEOUT",
 ];
 
+/// What services reply to a poll for a task that they do not have, or do not keep any longer.
+const NO_SUCH_TASK: [&str; 4] =
+    ["ERROR_NO_SUCH_CAPCHA_ID", "ERROR_WRONG_CAPTCHA_ID", "WRONG_CAPTCHA_ID", "ERROR_TASKID_INVALID"];
+
+/// Whether this reply to a poll says that the service does not have the task. The class counts as well, because an
+/// operator may have given the code another meaning.
+#[must_use]
+pub fn is_no_such_task(fault: &Fault) -> bool {
+    fault.class == FaultClass::Caller && NO_SUCH_TASK.contains(&fault.code.as_str())
+}
+
 /// The codes of one service, with the operator's corrections.
 #[derive(Clone, Debug)]
 pub enum ServiceCodes {

@@ -3,8 +3,11 @@
 
 use crate::Settings;
 use bytes::Bytes;
-use quittance_lifecycle::{Evidence, Fault, FaultClass, ProviderAnswer, ReportOutcome, SubmitOutcome};
+use quittance_lifecycle::{
+    Evidence, Fault, FaultClass, PollOutcome, ProviderAnswer, ReportOutcome, SubmitOutcome,
+};
 use quittance_ports::AskError;
+use quittance_protocol::is_no_such_task;
 use quittance_wire::{ApiKey, BadSettings, CallbackBase, Client, Reply, WireError, without_secrets};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -79,6 +82,12 @@ impl Frame {
     pub(crate) fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
         self.log_unlisted_code(&fault, &reply.body);
         self.with_text_of(reply, fault)
+    }
+
+    /// The outcome of a poll whose reply names this fault.
+    pub(crate) fn polled(&self, reply: &Reply, fault: Fault) -> PollOutcome {
+        let fault = self.fault_in(reply, fault);
+        if is_no_such_task(&fault) { PollOutcome::NoSuchTask(fault) } else { PollOutcome::Faulted(fault) }
     }
 
     fn with_text_of(&self, reply: &Reply, fault: Fault) -> Fault {

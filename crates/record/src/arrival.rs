@@ -238,7 +238,11 @@ names! { enum SubmitName {
 } }
 
 names! { enum PollName {
-    Pending = "pending", Answered = "answered", Faulted = "faulted", NoReply = "no_reply",
+    Pending = "pending",
+    Answered = "answered",
+    Faulted = "faulted",
+    NoSuchTask = "no_such_task",
+    NoReply = "no_reply",
 } }
 
 names! { enum ReportName { Accepted = "accepted", Refused = "refused", NoReply = "no_reply" } }
@@ -307,6 +311,9 @@ impl<'a> OutcomeRecord<'a> {
             PollOutcome::Faulted(fault) => {
                 Self { fault: Some(FaultRecord::of(fault)), ..named(PollName::Faulted) }
             }
+            PollOutcome::NoSuchTask(fault) => {
+                Self { fault: Some(FaultRecord::of(fault)), ..named(PollName::NoSuchTask) }
+            }
             PollOutcome::NoReply => named(PollName::NoReply),
         }
     }
@@ -318,6 +325,10 @@ impl<'a> OutcomeRecord<'a> {
             PollName::Faulted => match FaultRecord::read_either(self.fault)? {
                 SignalRecord::Fault(fault) => PollOutcome::Faulted(fault),
                 // Files of before may say so.
+                SignalRecord::Doubt(_) => PollOutcome::NoReply,
+            },
+            PollName::NoSuchTask => match FaultRecord::read_either(self.fault)? {
+                SignalRecord::Fault(fault) => PollOutcome::NoSuchTask(fault),
                 SignalRecord::Doubt(_) => PollOutcome::NoReply,
             },
             PollName::NoReply => PollOutcome::NoReply,

@@ -8,7 +8,7 @@ use crate::truth::{CallerResult, SimOrder, Truth, Visit};
 use crate::weather::Weather;
 use futures_util::future::{Either, select};
 use quittance_engine::{Engine, Outcome, PlaceError, PlacedOrder};
-use quittance_lifecycle::{Draft, FailCause, Key, Origin, Refusal, Reuse};
+use quittance_lifecycle::{Draft, FailCause, Key, Origin, Priority, Refusal, Reuse};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -189,6 +189,8 @@ pub(crate) fn draft(request_spec: &SimOrder, who: &str) -> Draft {
     draft.idempotency_key.clone_from(&request_spec.idempotency_key);
     draft.reuse = Some(request_spec.reuse);
     draft.min_life = request_spec.min_life;
+    // A caller that waits is in a hurry.
+    draft.priority = request_spec.looks_every.is_none().then_some(Priority::Interactive);
     draft.timeout = Some(Duration::from_secs(240));
     draft.collected_in =
         Duration::from_millis(if request_spec.looks_every.is_some() { COLLECTED_IN } else { 0 });

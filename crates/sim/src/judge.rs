@@ -206,7 +206,8 @@ impl Court<'_> {
                     let detail = format!("{who}: task {} while {} was alive and known", task.id, earlier.id);
                     self.find("paid once", detail);
                 }
-                doubles.extend(alive.iter().map(|earlier| earlier.id));
+                let in_doubt = alive.iter().filter(|earlier| !self.is_hedged(earlier, task));
+                doubles.extend(in_doubt.map(|earlier| earlier.id));
             }
             let keys: BTreeSet<Key> = tasks.iter().map(|task| task.key).collect();
             let listed: u32 =
@@ -268,6 +269,16 @@ impl Court<'_> {
         (!callback_came && (!reply_came || node_was_troubled))
             || was_waited_out
             || self.was_left(earlier, later)
+            || self.is_hedged(earlier, later)
+    }
+
+    /// Whether `later` was bought beside `earlier` on purpose, because the order is urgent.
+    fn is_hedged(&self, earlier: &Task, later: &Task) -> bool {
+        let Some(order) = self.orders.get(&earlier.key) else { return false };
+        let is_noted = order.timeline.entries.iter().any(
+            |entry| matches!(entry.event, TimelineEvent::Hedged { attempt } if attempt == earlier.attempt),
+        );
+        earlier.provider != later.provider && is_noted
     }
 
     /// Whether the provider of `earlier` was given up, so that another one got the order: no sooner than after the

@@ -27,8 +27,8 @@ pub use fleet::Parts;
 pub use judge::{Breach, asked_again_in_doubt};
 pub use life::{Life, live};
 pub use plants::{
-    BUDGET_PLANTS, BudgetPlant, GATE_PLANTS, GatePlant, PLANTS, Plant, RELOAD_PLANTS, ROUTING_PLANTS,
-    RoutingPlant,
+    BUDGET_PLANTS, BudgetPlant, GATE_PLANTS, GatePlant, HEDGE_PLANTS, PLANTS, Plant, RELOAD_PLANTS,
+    ROUTING_PLANTS, RoutingPlant,
 };
 pub use script::Script;
 pub use weather::FaultRates;

@@ -6,15 +6,15 @@ use crate::executor::{Executor, WORLD, locked};
 use crate::fleet::{Fleet, Parts};
 use crate::judge::{self, Breach, LifeEvidence};
 use crate::plants::Plant;
-use crate::provider::{Service, SimAccount};
+use crate::provider::{PRICE, Service, SimAccount};
 use crate::rng::Rng;
-use crate::script::{Script, sim_orders};
+use crate::script::{KINDS, Script, sim_orders};
 use crate::storm::{brew, clear_up, supervise};
 use crate::truth::{SimOrder, Truth};
 use crate::weather::{PROVIDERS_MAX, Weather};
 use futures_util::FutureExt;
-use quittance_engine::{ApplyOutcome, CallbackAddress, ProviderRules, Settings};
-use quittance_lifecycle::{Counters, FaultTable, Order, Phase, Reuse, Unsolvable};
+use quittance_engine::{ApplyOutcome, CallbackAddress, HedgeAfter, Hedging, ProviderRules, Settings};
+use quittance_lifecycle::{Counters, FaultTable, Money, Order, Phase, Reuse, Unsolvable};
 use quittance_ports::Goal;
 use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
 use quittance_protocol::json::{JsonCodes, JsonDialect};
@@ -180,9 +180,17 @@ fn parts(script: &Script, services: &[Arc<Service>]) -> Parts {
     // Nodes that share a store know what the others know, and keep what the store may forget.
     settings.in_hand_max = if script.nodes > 1 { 10_000 } else { 0 };
     if services.len() > 1 {
-        let rules = |name: &str| ProviderRules { name: name.to_owned(), ..ProviderRules::default() };
+        let prices = |kind: &str| (kind.to_owned(), Money(PRICE));
+        let rules = |name: &str| ProviderRules {
+            name: name.to_owned(),
+            prices: KINDS.map(prices).into_iter().filter(|_| script.hedging).collect(),
+            ..ProviderRules::default()
+        };
         settings.providers = services.iter().map(|service| rules(service.name())).collect();
         settings.routing.routing.rule = script.routing;
+        if script.hedging {
+            settings.hedging = Hedging { after: Some(HedgeAfter::P50), budget: Some(Money(20 * PRICE)) };
+        }
     }
     settings.callback =
         script.policy.callbacks.then(|| CallbackAddress::new("http://127.0.0.1/callback", [42; 32]));

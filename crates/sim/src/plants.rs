@@ -4,6 +4,7 @@
 
 mod budget_plants;
 mod gates;
+mod hedge_plants;
 pub mod polls;
 mod ports;
 mod provider_choice;
@@ -14,6 +15,7 @@ pub mod story_rules;
 
 pub use budget_plants::{BUDGET_PLANTS, BudgetPlant};
 pub use gates::{GATE_PLANTS, GatePlant};
+pub use hedge_plants::HEDGE_PLANTS;
 pub use provider_choice::{ROUTING_PLANTS, RoutingPlant};
 pub use reload_plants::RELOAD_PLANTS;
 

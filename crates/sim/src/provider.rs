@@ -214,11 +214,11 @@ impl Service {
         }
         let truth = locked(&self.truth);
         let Some(task) = truth.tasks.iter().find(|task| task.id == id && task.provider == self.number) else {
-            return PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"));
+            return PollOutcome::NoSuchTask(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"));
         };
         match task.fate {
             _ if now >= task.vanishes_at => {
-                PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"))
+                PollOutcome::NoSuchTask(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"))
             }
             _ if now < task.solves_at => PollOutcome::Pending,
             Fate::Answer => PollOutcome::Answered(self.answer(task, Some(PRICE))),
@@ -422,6 +422,7 @@ impl Provider for ProviderLink {
             };
             match outcome {
                 PollOutcome::Answered(_) => _ = task.answer_returned.get_or_insert(now),
+                PollOutcome::NoSuchTask(_) => _ = task.fault_reply.get_or_insert(now),
                 PollOutcome::Faulted(fault)
                     if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>
                 {

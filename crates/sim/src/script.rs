@@ -7,6 +7,9 @@ use crate::weather::FaultRates;
 use quittance_lifecycle::{Pace, Policy, Preset, Reuse, RoutingRule, Unsolvable, WhenInDoubt};
 use std::time::Duration;
 
+/// The kinds of the orders of a life.
+pub(crate) const KINDS: [&str; 4] = ["recaptcha_v2", "recaptcha_v3", "turnstile", "image"];
+
 /// The size of a life, and how often faults occur.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -14,6 +17,8 @@ pub struct Script {
     /// How many providers the nodes have, and how they choose between them.
     pub providers: usize,
     pub routing: RoutingRule,
+    /// Whether urgent orders are hedged.
+    pub hedging: bool,
     pub callers: usize,
     pub visits: usize,
     pub sim_orders: usize,
@@ -70,11 +75,12 @@ impl Script {
             when_in_doubt: if rng.chance(700) { WhenInDoubt::Resubmit } else { WhenInDoubt::DeadLetter },
             ..Policy::DEFAULT.with_preset(presets[rng.index(4)])
         };
-        let (providers, routing) = providers(seed);
+        let (providers, routing, hedging) = providers(seed);
         Self {
             nodes: 1 + rng.index(3),
             providers,
             routing,
+            hedging,
             callers: 3 + rng.index(6),
             visits: 1 + rng.index(3),
             sim_orders: 2 + rng.index(5),
@@ -109,6 +115,7 @@ impl Script {
             nodes: 3,
             providers: 1,
             routing: RoutingRule::Ordered,
+            hedging: false,
             callers: 50,
             visits: 40,
             sim_orders: 200,
@@ -159,9 +166,11 @@ impl Script {
 
 /// Four in ten lives have two providers. Their number comes from random numbers of its own, so that lives with one
 /// provider stay as they were.
-fn providers(seed: u64) -> (usize, RoutingRule) {
+fn providers(seed: u64) -> (usize, RoutingRule, bool) {
     let mut rng = Rng::new(seed, "providers");
-    (1 + usize::from(rng.chance(400)), RoutingRule::ALL[rng.index(RoutingRule::ALL.len())])
+    let has_two = rng.chance(400);
+    let rule = RoutingRule::ALL[rng.index(RoutingRule::ALL.len())];
+    (1 + usize::from(has_two), rule, has_two && rng.chance(500))
 }
 
 /// Half of the providers report no times. The clocks of the others are wrong by up to five minutes.
@@ -178,7 +187,7 @@ fn provider_clock(seed: u64) -> Option<i64> {
 pub(crate) fn sim_orders(rng: &mut Rng, script: &Script) -> Vec<SimOrder> {
     (0..script.sim_orders)
         .map(|n| {
-            let kind = ["recaptcha_v2", "recaptcha_v3", "turnstile", "image"][rng.index(4)];
+            let kind = KINDS[rng.index(4)];
             let site = match (rng.chance(script.hopeless_per_mille), rng.chance(500)) {
                 (true, true) => "bad-site".to_owned(),
                 (true, false) => "hopeless-site".to_owned(),

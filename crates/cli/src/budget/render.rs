@@ -47,7 +47,11 @@ fn scope(budget: &ShownBudget) -> String {
     let parts =
         parts.into_iter().filter_map(|(what, name)| Some(format!("{what} {}", harmless(name.as_ref()?))));
     let parts: Vec<String> = parts.collect();
-    if parts.is_empty() { "all orders".to_owned() } else { parts.join(", ") }
+    match parts.is_empty() {
+        true if budget.hedges => "second purchases of urgent orders".to_owned(),
+        true => "all orders".to_owned(),
+        false => parts.join(", "),
+    }
 }
 
 pub(super) fn list(list: &BudgetList) -> String {

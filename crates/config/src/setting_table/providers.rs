@@ -11,11 +11,12 @@ use quittance::ProviderSettings;
 use quittance_engine::{Settings, Throttle};
 
 const BATCH: SettingShape = count(1, 1000);
+const PERCENTILE: SettingShape = SettingShape::OneOf(&["p50", "p95", "p99"]);
 const RULE: SettingShape = SettingShape::OneOf(&["ordered", "weighted", "cheapest", "fastest", "best"]);
 const OVERRIDES: &str = "overrides provider_rules for this provider";
 
 pub(super) fn rows() -> impl Iterator<Item = &'static Setting> {
-    [FOR_ALL, OUTAGES, ROUTING, ENGINE, SAME_ORDER, KINDS, PROVIDERS, FOR_ONE, PROVIDER_TABLES]
+    [FOR_ALL, OUTAGES, ROUTING, HEDGING, ENGINE, SAME_ORDER, KINDS, PROVIDERS, FOR_ONE, PROVIDER_TABLES]
         .into_iter()
         .flatten()
 }
@@ -74,6 +75,15 @@ static OUTAGES: &[Setting] = rows! {
     "dead_letters.replays_per_second" [outage_replays.per_second] SOME, "most replays after outages in one second";
     "dead_letters.replay_age_max" [outage_replays.age_max] POSITIVE,
         "an order that has been dead for longer is not replayed after an outage";
+};
+
+static HEDGING: &[Setting] = rows! {
+    Settings:
+    "hedging.after" [hedging.after] PERCENTILE,
+        "an order with the priority `interactive` whose task has taken longer than this percentile of the solve times is \
+         also bought at another provider; the first answer counts. Absent: no order is";
+    "hedging.budget" [hedging.budget] SettingShape::Money,
+        "most that these second purchases may cost in a day (UTC), by all nodes together; needed with hedging.after";
 };
 
 static ROUTING: &[Setting] = rows! {

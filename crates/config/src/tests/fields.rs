@@ -70,7 +70,7 @@ pub(super) fn fields(config: &Config) -> Fields {
         usage_days: "usage.detail_days",
         sums_days: "usage.sum_days",
         webhook_off_after: "webhooks.off_after";
-        outage_replays, retries, node, policy, keys, kinds, lifetimes, targets, tenants, meaning, is_shared, callback, rules, on_commit, providers, in_hand_max, routing, budgets
+        outage_replays, retries, node, policy, keys, kinds, lifetimes, targets, tenants, meaning, is_shared, callback, rules, on_commit, providers, in_hand_max, routing, budgets, hedging
     } = &engine);
     named!(
         fields,

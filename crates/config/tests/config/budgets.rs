@@ -29,6 +29,7 @@ fn a_budget_is_read_as_it_is_written_and_reaches_the_engine() {
             kind: Some("image".into()),
             provider: Some("second-hand".into()),
             pool: None,
+            hedges: false,
         },
         period: BudgetPeriod::Month,
         limit: Money(25_000_000),

@@ -16,6 +16,8 @@ const NEEDS_AHEAD: i64 = 16;
 pub struct BudgetMath {
     /// How much a node leases that needs so much at once, if so much of the budget is left.
     pub lease: fn(left: i64, need: i64) -> i64,
+    /// Whether a node may write its share while a lease of its own may be on the way.
+    pub may_share: fn(is_leasing: bool) -> bool,
     /// The price at which an attempt is drawn, from that of the price list. Without one, nothing is bought.
     pub price: fn(listed: Option<Money>) -> Option<Money>,
     /// What an attempt means for its budgets.
@@ -32,6 +34,7 @@ impl BudgetMath {
             let ahead = (left / PART_OF_REST).min(need.saturating_mul(NEEDS_AHEAD));
             need.max(ahead).min(left).max(0)
         },
+        may_share: |is_leasing| !is_leasing,
         price: |listed| listed,
         effect: Attempt::budget_effect,
         begins: BudgetPeriod::begins,

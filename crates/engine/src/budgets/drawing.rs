@@ -30,8 +30,11 @@ impl BudgetRule {
     }
 
     /// Whether the budget counts attempts for these terms at this provider.
-    fn counts(&self, terms: &Terms, provider: &str) -> bool {
+    fn counts(&self, terms: &Terms, provider: &str, is_hedge: bool) -> bool {
         let scope = &self.scope;
+        if scope.hedges && !is_hedge {
+            return false;
+        }
         let is =
             |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
         // A pattern that cannot be read must not let money pass by.
@@ -49,9 +52,15 @@ impl BudgetRule {
 
 impl Engine {
     /// The budgets that count attempts for these terms at this provider.
-    pub(super) fn budgets_of(&self, terms: &Terms, provider: &ProviderAccount) -> Vec<Arc<BudgetRule>> {
+    pub(super) fn budgets_of(
+        &self,
+        terms: &Terms,
+        provider: &ProviderAccount,
+        is_hedge: bool,
+    ) -> Vec<Arc<BudgetRule>> {
         let rules = self.budgets();
-        rules.iter().filter(|rule| rule.counts(terms, &provider.rules.name)).cloned().collect()
+        let counts = |rule: &&Arc<BudgetRule>| rule.counts(terms, &provider.rules.name, is_hedge);
+        rules.iter().filter(counts).cloned().collect()
     }
 
     /// What an attempt for these terms is expected to cost at this provider: the price of the list, or the last cost if
@@ -68,6 +77,7 @@ impl Engine {
         &self,
         terms: &Terms,
         provider: &ProviderAccount,
+        is_hedge: bool,
         now: Timestamp,
     ) -> Option<Shortage> {
         if self.budgets().is_empty() {
@@ -76,7 +86,7 @@ impl Engine {
         let price = self.expected_price(terms, provider);
         let mut budgets = lock(&self.budgets);
         let mut found: Option<Shortage> = None;
-        for rule in self.budgets_of(terms, provider) {
+        for rule in self.budgets_of(terms, provider, is_hedge) {
             let Some(shortage) = self.shortage_in(&mut budgets, &rule, (provider, price), now) else {
                 continue;
             };
@@ -126,26 +136,27 @@ impl Engine {
     /// Draws the expected price of an attempt from all budgets that count it, or from none of them.
     pub(crate) fn draw(
         &self,
-        terms: &Terms,
+        order: &Order,
         provider: &ProviderAccount,
         now: Timestamp,
     ) -> Result<Option<BudgetDraw>, Shortage> {
-        if self.budgets_of(terms, provider).is_empty() {
+        let (terms, is_hedge) = (&order.terms, order.is_hedging());
+        if self.budgets_of(terms, provider, is_hedge).is_empty() {
             return Ok(None);
         }
-        if let Some(shortage) = self.shortage(terms, provider, now) {
+        if let Some(shortage) = self.shortage(terms, provider, is_hedge, now) {
             return Err(shortage);
         }
         let Some(price) = self.expected_price(terms, provider) else { return Ok(None) };
         let mut budgets = lock(&self.budgets);
         // Another order may have drawn a moment ago.
-        for rule in self.budgets_of(terms, provider) {
+        for rule in self.budgets_of(terms, provider, is_hedge) {
             if let Some(shortage) = self.shortage_in(&mut budgets, &rule, (provider, Some(price)), now) {
                 return Err(shortage);
             }
         }
         let mut draw = BudgetDraw { price, budgets: Vec::new(), until: Timestamp::MAX };
-        for rule in self.budgets_of(terms, provider) {
+        for rule in self.budgets_of(terms, provider, is_hedge) {
             self.local(&mut budgets, &rule, now).0.draw(micros(price), now);
             draw.budgets.push(rule.document_name());
             draw.until = draw.until.min(rule.period.ends(now));
@@ -271,11 +282,13 @@ impl Engine {
 
     /// The shortage for which a new order is refused, if its provider would be this one.
     fn refusal(&self, terms: &Terms, provider: &ProviderAccount, now: Timestamp) -> Option<Shortage> {
-        let mut shortage = self.shortage(terms, provider, now)?;
+        let mut shortage = self.shortage(terms, provider, false, now)?;
         if shortage.why == WhyShort::Held {
             let mut budgets = lock(&self.budgets);
-            let rule =
-                self.budgets_of(terms, provider).into_iter().find(|rule| rule.name == shortage.budget)?;
+            let rule = self
+                .budgets_of(terms, provider, false)
+                .into_iter()
+                .find(|rule| rule.name == shortage.budget)?;
             let short_since = self.local(&mut budgets, &rule, now).0.short_since;
             if short_since.is_some_and(|since| now.since(since) >= SHORT_FOR) {
                 shortage.why = WhyShort::Spent;
@@ -285,11 +298,12 @@ impl Engine {
     }
 
     /// The budgets that may count an order, and what an attempt draws from each at most and at least.
-    pub(super) fn needs_of(&self, terms: &Terms) -> Vec<(Arc<BudgetRule>, i64, i64)> {
+    pub(super) fn needs_of(&self, order: &Order) -> Vec<(Arc<BudgetRule>, i64, i64)> {
         let mut needs: Vec<(Arc<BudgetRule>, i64, i64)> = Vec::new();
+        let terms = &order.terms;
         for provider in self.providers_for(&terms.kind, &terms.tenant) {
             let Some(price) = self.expected_price(terms, &provider).map(micros) else { continue };
-            for rule in self.budgets_of(terms, &provider) {
+            for rule in self.budgets_of(terms, &provider, order.is_hedging()) {
                 if provider.rules.currency != rule.currency {
                     continue;
                 }

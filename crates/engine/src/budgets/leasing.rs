@@ -64,7 +64,7 @@ impl Engine {
         if !is_ready || self.budgets().is_empty() || self.recovering().is_some() {
             return funding;
         }
-        let needs = self.needs_of(&order.terms);
+        let needs = self.needs_of(order);
         let now = self.now();
         {
             let mut budgets = lock(&self.budgets);

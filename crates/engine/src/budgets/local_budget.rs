@@ -196,9 +196,13 @@ impl LocalBudget {
         budget: &BudgetNow<'_>,
         gives_all_back: bool,
     ) -> Option<BudgetDocument> {
+        // A lease that is written, and not known to be, must not be written over: another node could lease it, too.
+        if !(budget.math.may_share)(self.is_leasing) {
+            return None;
+        }
         let (next, has_forgotten) = self.merged(stored, budget)?;
         let is_idle = self.wanted == 0 && budget.now.since(self.used_at) >= IDLE_SPAN;
-        if self.free > 0 && (is_idle || gives_all_back) && !self.is_leasing {
+        if self.free > 0 && (is_idle || gives_all_back) {
             // Gone from here before the write: if its outcome is not known, nothing can be used twice.
             self.share.leased = self.share.leased.saturating_sub(self.free);
             self.free = 0;

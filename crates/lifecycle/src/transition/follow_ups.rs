@@ -129,6 +129,7 @@ impl NextOrder {
         let is_owed = state != ReportState::Lost;
         attempt.report = Some(Report { is_good, at: now, state });
         self.counters.reported_bad = u64::from(!is_good);
+        self.book_on(number);
         self.tell(TimelineEvent::Reported { attempt: number, is_good });
         if is_owed { self.pass_report(number) } else { self.done() }
     }

@@ -126,6 +126,7 @@ impl NextOrder {
                 self.done()
             }
             PollOutcome::NoReply => self.missed(number, policy),
+            PollOutcome::NoSuchTask(fault) => self.no_such_task(number, fault, policy),
             PollOutcome::Faulted(fault) => match fault.class {
                 // The task is paid for, and the provider still has it: only the poll failed.
                 FaultClass::Busy | FaultClass::Unreachable => self.missed(number, policy),
@@ -213,6 +214,19 @@ impl NextOrder {
         } else {
             self.leave_task(number, policy);
         }
+        self.done()
+    }
+
+    /// The provider does not know the task any more. Another provider gets the order at once. The task may have been paid
+    /// for, and its callback may still come.
+    fn no_such_task(mut self, number: u32, fault: Fault, policy: &Policy) -> Decision {
+        if !self.may_leave(number, policy) {
+            return self.faulted(number, fault, policy);
+        }
+        self.tell(TimelineEvent::Faulted { attempt: number, fault });
+        self.set_progress(number, Progress::GivenUp { counted: false });
+        self.tell(TimelineEvent::GaveUp { attempt: number });
+        self.use_up(number);
         self.done()
     }
 

@@ -96,7 +96,7 @@ impl ClassicProvider {
 fn confirms(replies: &PollOutcome, part: &str) -> bool {
     match replies {
         PollOutcome::Answered(delivery) => delivery.payload.text == part,
-        PollOutcome::Faulted(fault) => fault.code == part,
+        PollOutcome::Faulted(fault) | PollOutcome::NoSuchTask(fault) => fault.code == part,
         PollOutcome::Pending | PollOutcome::NoReply => false,
     }
 }

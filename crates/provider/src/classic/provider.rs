@@ -170,7 +170,7 @@ impl ClassicProvider {
             PollReply::Answered { payload, cost } => {
                 PollOutcome::Answered(ProviderAnswer { payload, took_at_least: None, cost })
             }
-            PollReply::Fault(fault) => PollOutcome::Faulted(self.frame.fault_in(&reply, fault)),
+            PollReply::Fault(fault) => self.frame.polled(&reply, fault),
             PollReply::Puzzling(_) => PollOutcome::NoReply,
         }
     }

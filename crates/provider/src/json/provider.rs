@@ -143,12 +143,11 @@ impl JsonProvider {
                 PollOutcome::Answered(ProviderAnswer { payload, took_at_least, cost })
             }
             // Some send every code with a status that says no as well.
-            (200..=299 | 400..=499, ResultReply::Fault(fault)) => {
-                PollOutcome::Faulted(self.frame.fault_in(&reply, fault))
-            }
+            (200..=299 | 400..=499, ResultReply::Fault(fault)) => self.frame.polled(&reply, fault),
             _ => PollOutcome::NoReply,
         };
-        if matches!(outcome, PollOutcome::Answered(_) | PollOutcome::Faulted(_)) {
+        if matches!(outcome, PollOutcome::Answered(_) | PollOutcome::Faulted(_) | PollOutcome::NoSuchTask(_))
+        {
             self.poll_counts.forget(task);
         }
         outcome

@@ -354,10 +354,11 @@ impl Any {
     }
 
     fn poll_outcome(&mut self) -> PollOutcome {
-        match self.below(4) {
+        match self.below(5) {
             0 => PollOutcome::Pending,
             1 => PollOutcome::Answered(self.delivery()),
             2 => PollOutcome::Faulted(self.fault()),
+            3 => PollOutcome::NoSuchTask(self.fault()),
             _ => PollOutcome::NoReply,
         }
     }

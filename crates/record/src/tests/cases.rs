@@ -459,6 +459,7 @@ fn arrivals() -> Vec<(&'static str, AnyRecord)> {
         ("arrival-submitted-in-doubt", submitted(SubmitOutcome::InDoubt(evidence()))),
         ("arrival-submitted-unknown", submitted(SubmitOutcome::InDoubt(Evidence::default()))),
         ("arrival-polled-pending", polled(PollOutcome::Pending)),
+        ("arrival-polled-no-such-task", polled(PollOutcome::NoSuchTask(fault(FaultClass::Caller)))),
         ("arrival-polled-answered", polled(PollOutcome::Answered(delivery(None)))),
         (
             "arrival-polled-answered-after",

@@ -27,6 +27,7 @@ macro_rules! budget_plants {
 
 pub const BUDGET_PLANTS: &[BudgetPlant] = budget_plants! {
     "a node leases more than is left" => |rules| rules.plant_budget(|math| math.lease = |_, need| need),
+    "a node writes over its own lease" => |rules| rules.plant_budget(|math| math.may_share = |_| true),
     "an attempt in doubt gives its money back" => |rules| rules.plant_budget(|math| math.effect = |attempt| {
         let effect = attempt.budget_effect();
         if effect.is_unpriced { BudgetEffect::default() } else { effect }

@@ -180,11 +180,13 @@ pub(super) fn silence_means_no(provider: Arc<dyn Provider>) -> Arc<dyn Provider>
 pub(super) fn a_code_is_a_token(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
     let polled = |_: &[String], replies: Replies| {
         let taken_literally = |outcome| match outcome {
-            PollOutcome::Faulted(fault) => PollOutcome::Answered(ProviderAnswer {
-                payload: Payload::text(fault.code),
-                took_at_least: None,
-                cost: None,
-            }),
+            PollOutcome::Faulted(fault) | PollOutcome::NoSuchTask(fault) => {
+                PollOutcome::Answered(ProviderAnswer {
+                    payload: Payload::text(fault.code),
+                    took_at_least: None,
+                    cost: None,
+                })
+            }
             outcome => outcome,
         };
         replies.into_iter().map(|(task, outcome)| (task, taken_literally(outcome))).collect()

@@ -53,7 +53,9 @@ fn nothing_is_overspent(seed: u64, sow: fn(&mut Rules)) -> Result<u64, String> {
         market.world.after_ms(rng.in_range(1_000..119_000));
         if round % 10 == 0 {
             let view = market.view(&nodes[0]);
-            check(view.spent <= view.rule.limit, || format!("seed {seed}: the view shows {view:?}"))?;
+            check(view.spent.0 + view.reserved.0 <= view.rule.limit.0, || {
+                format!("seed {seed}: the view shows {view:?}")
+            })?;
         }
     }
     market.world.after(1_000);
@@ -70,7 +72,8 @@ fn nothing_is_overspent(seed: u64, sow: fn(&mut Rules)) -> Result<u64, String> {
 #[test]
 fn three_nodes_spend_no_more_than_the_budget_whatever_dies_and_is_lost() {
     let mut paid = 0;
-    for seed in 0..60 {
+    // In the last one, a node writes its share while a lease of its own is on the way.
+    for seed in (0..60).chain([118]) {
         paid += nothing_is_overspent(seed, |_| {}).unwrap_or_else(|breach| panic!("{breach}"));
     }
     // It must come near the limit, or the story proves nothing.
@@ -334,8 +337,9 @@ fn a_node_that_stops_gives_back_what_it_has_leased() {
     let nodes = [market.node(), market.node()];
     let callers = market.places(&nodes[0], 0..5);
     nodes[0].engine.stop();
-    market.world.after(30);
-    assert_eq!(market.view(&nodes[1]).reserved, Money(5 * PRICE).min(market.view(&nodes[1]).reserved));
+    market.world.after(60);
+    let view = market.view(&nodes[1]);
+    assert_eq!((view.spent, view.reserved), (Money(5 * PRICE), Money(0)), "the other node has settled all");
     drop(callers);
     let callers = market.places(&nodes[1], 10..15);
     nodes[1].kill();
@@ -357,7 +361,7 @@ fn all_promises(sow: fn(&mut Rules)) -> Result<(), String> {
     a_store_forgets(sow)?;
     what_costs_nothing_comes_back(sow)?;
     a_doubt_stays_spent(sow)?;
-    for seed in 0..4 {
+    for seed in [0, 1, 118] {
         nothing_is_overspent(seed, sow)?;
     }
     Ok(())

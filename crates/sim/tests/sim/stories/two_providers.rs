@@ -20,11 +20,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How long a task takes.
-const SOLVE_MS: u64 = 8_000;
+pub(crate) const SOLVE_MS: u64 = 8_000;
+
+/// How long a task of a slow provider takes.
+const SLOW_MS: u64 = 150_000;
 
 /// How a provider behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mood {
+pub(crate) enum Mood {
     Well,
     /// No connection.
     Gone,
@@ -34,20 +37,26 @@ pub(super) enum Mood {
     Broke,
     /// It takes tasks and cannot solve them.
     GivesUp,
+    /// Its tasks take long.
+    Slow,
+    /// It has lost all tasks, and takes new ones.
+    Forgetful,
     /// It does not sell this kind.
     SellsNo(&'static str),
 }
 
 #[derive(Default)]
-pub(super) struct ServiceNotes {
+pub(crate) struct ServiceNotes {
     mood: Option<Mood>,
     balance: u64,
     /// When each submit came, and whether it was taken.
     submits: Vec<(u64, bool)>,
     /// How many polls met a blocked key.
     refused_polls: usize,
+    /// How many polls were about a task that the service does not have.
+    pub(crate) foreign_polls: usize,
     /// When each task is solved; `None` if it cannot be solved.
-    tasks: BTreeMap<String, Option<u64>>,
+    pub(crate) tasks: BTreeMap<String, Option<u64>>,
 }
 
 /// A provider that changes its mood when the story says so.
@@ -63,7 +72,7 @@ impl Service {
         Self { name, executor: executor.clone(), notes: Arc::default() }
     }
 
-    fn notes(&self) -> MutexGuard<'_, ServiceNotes> {
+    pub(crate) fn notes(&self) -> MutexGuard<'_, ServiceNotes> {
         self.notes.lock().expect("nothing panics while it holds the notes")
     }
 
@@ -80,7 +89,7 @@ impl Service {
         self.notes().tasks.len() as u64
     }
 
-    fn taken_since(&self, ms: u64) -> usize {
+    pub(crate) fn taken_since(&self, ms: u64) -> usize {
         self.notes().submits.iter().filter(|(at, taken)| *at >= ms && *taken).count()
     }
 }
@@ -94,7 +103,7 @@ impl Provider for Service {
         let is_taken = {
             let mut notes = self.notes();
             let is_taken = match mood {
-                Mood::Well | Mood::GivesUp => true,
+                Mood::Well | Mood::GivesUp | Mood::Forgetful | Mood::Slow => true,
                 Mood::Silent => notes.submits.len().is_multiple_of(2),
                 Mood::SellsNo(kind) => submission.terms.kind != kind,
                 Mood::Gone | Mood::Blocked | Mood::Broke => false,
@@ -103,9 +112,10 @@ impl Provider for Service {
             is_taken
         };
         match mood {
-            Mood::Well | Mood::GivesUp | Mood::SellsNo(_) if is_taken => {
+            Mood::Well | Mood::GivesUp | Mood::Forgetful | Mood::Slow | Mood::SellsNo(_) if is_taken => {
                 let task = format!("{}-{}-{}", self.name, submission.key.short(), submission.attempt);
-                let solved_at = (mood != Mood::GivesUp).then_some(at + SOLVE_MS);
+                let solved_at = (mood != Mood::GivesUp)
+                    .then_some(at + if mood == Mood::Slow { SLOW_MS } else { SOLVE_MS });
                 self.notes().tasks.insert(task.clone(), solved_at);
                 SubmitOutcome::Accepted { task }
             }
@@ -116,7 +126,9 @@ impl Provider for Service {
                 self.executor.sleep(1_000).await;
                 SubmitOutcome::InDoubt(Evidence::new("no reply"))
             }
-            Mood::Well | Mood::GivesUp | Mood::SellsNo(_) => reject(FaultClass::NotSold, "ERROR_METHOD_CALL"),
+            Mood::Well | Mood::GivesUp | Mood::Forgetful | Mood::Slow | Mood::SellsNo(_) => {
+                reject(FaultClass::NotSold, "ERROR_METHOD_CALL")
+            }
         }
     }
 
@@ -139,7 +151,10 @@ impl Provider for Service {
                 cost: Some(Money(2_990)),
             }),
             Some(_) => PollOutcome::Pending,
-            None => PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID")),
+            None => {
+                notes.foreign_polls += 1;
+                PollOutcome::NoSuchTask(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"))
+            }
         };
         tasks.iter().map(|task| (task.clone(), state(task))).collect()
     }
@@ -165,7 +180,9 @@ impl Provider for Service {
     }
 
     async fn account(&self) -> Option<Account> {
-        Some(Account { balance: Some(Money(self.notes().balance)), threads: None })
+        let notes = self.notes();
+        let is_there = notes.mood != Some(Mood::Gone);
+        is_there.then(|| Account { balance: Some(Money(notes.balance)), threads: None })
     }
 }
 
@@ -204,16 +221,16 @@ impl Scene {
     }
 }
 
-fn accounts(order: &Order) -> Vec<&str> {
+pub(crate) fn accounts(order: &Order) -> Vec<&str> {
     order.attempts.iter().map(|attempt| order.account_of(attempt)).collect()
 }
 
 /// Checks that no attempt was made elsewhere while an earlier one was in doubt: its doubt was settled or waited out.
-fn check_doubts(order: &Order) {
+pub(crate) fn check_doubts(order: &Order) {
     assert!(asked_again_in_doubt(order).is_none(), "{:?}", order.timeline);
 }
 
-fn says_why(order: &Order, words: &str) -> bool {
+pub(crate) fn says_why(order: &Order, words: &str) -> bool {
     order.timeline.entries.iter().any(|entry| entry.to_string().contains(words))
 }
 
