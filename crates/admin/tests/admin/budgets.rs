@@ -24,7 +24,7 @@ async fn each_budget_is_shown_with_its_scope_its_period_and_its_amounts() {
     let shown = fixture.ask(Ask::get("/v1/admin/budgets").key(ADMIN)).await.order(200);
     // The clock of the fixture stands at the beginning of the year 2100.
     let all = json!({
-        "name": "all", "tenant": null, "target": null, "kind": null, "provider": null, "pool": null,
+        "name": "all", "tenant": null, "target": null, "kind": null, "provider": null, "pool": null, "hedges": false,
         "period": "month", "at_limit": "wait", "currency": "USD", "limit": "25.5", "limit_micros": 25_500_000,
         "spent": "0", "spent_micros": 0, "reserved": "0", "reserved_micros": 0, "left": "25.5",
         "left_micros": 25_500_000, "unpriced": 0, "begins": "2100-01-01T00:00:00.000Z",
