@@ -32,7 +32,7 @@ pub struct ShownBudget {
     pub provider: Option<String>,
     /// Counts only orders that this pool places; null means all.
     pub pool: Option<String>,
-    /// Whether it counts second purchases of urgent orders only: the budget of `hedging.budget`.
+    /// Whether it counts second purchases of urgent orders only: the budget of `hedging.money_per_day`.
     pub hedges: bool,
     #[schema(pattern = "^(hour|day|month)$")]
     pub period: String,

@@ -55,16 +55,20 @@ fn budget(
 
 /// Checks that hedging has a budget, and that no other budget has its name.
 fn check_hedging(config: &Config) -> Result<(), ConfigError> {
-    let [after, budget] = ["after", "budget"].map(|key| Name::of(["hedging", key]));
+    let [after, budget] = ["after", "money_per_day"].map(|key| Name::of(["hedging", key]));
     let is_set = |name: &Name| config.effective.get(name).is_some();
     if is_set(&after) && !is_set(&budget) {
-        let remedy = "set `hedging.budget`, the most that second purchases may cost in a day";
+        let remedy = "set `hedging.money_per_day`, the most that second purchases may cost in a day";
         return Err(config.effective.unsound(&after, "hedging needs a budget", remedy));
     }
     if is_set(&after) && config.budgets.iter().any(|rule| rule.name == Hedging::BUDGET) {
         let name = Name::of([BUDGET, Hedging::BUDGET]);
         let remedy = "give this one another name";
-        return Err(config.effective.unsound(&name, "is the name of the budget of `hedging.budget`", remedy));
+        return Err(config.effective.unsound(
+            &name,
+            "is the name of the budget of `hedging.money_per_day`",
+            remedy,
+        ));
     }
     Ok(())
 }

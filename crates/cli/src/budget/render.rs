@@ -158,7 +158,7 @@ pub(super) mod tests {
     /// A budget with these fields, and others that do not matter.
     pub(crate) fn budget(change: &Value) -> ShownBudget {
         let mut budget = json!({
-            "name": "day", "tenant": null, "target": null, "kind": null, "provider": null, "pool": null,
+            "name": "day", "tenant": null, "target": null, "kind": null, "provider": null, "pool": null, "hedges": false,
             "period": "day", "at_limit": "wait", "currency": "USD", "limit": "25", "limit_micros": 25_000_000,
             "spent": "5", "spent_micros": 5_000_000, "reserved": "1.5", "reserved_micros": 1_500_000,
             "left": "18.5", "left_micros": 18_500_000, "unpriced": 0, "begins": "2026-11-19T00:00:00.000Z",

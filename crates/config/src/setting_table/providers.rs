@@ -82,7 +82,7 @@ static HEDGING: &[Setting] = rows! {
     "hedging.after" [hedging.after] PERCENTILE,
         "an order with the priority `interactive` whose task has taken longer than this percentile of the solve times is \
          also bought at another provider; the first answer counts. Absent: no order is";
-    "hedging.budget" [hedging.budget] SettingShape::Money,
+    "hedging.money_per_day" [hedging.budget] SettingShape::Money,
         "most that these second purchases may cost in a day (UTC), by all nodes together; needed with hedging.after";
 };
 

@@ -7,7 +7,7 @@ use crate::setting_shape::{SettingShape, signal_word};
 use crate::setting_table::settings;
 use crate::value::SettingValue;
 use quittance::ProviderSettings;
-use quittance_engine::{OutageReplays, Settings, Targets, Throttle};
+use quittance_engine::{Hedging, OutageReplays, Settings, Targets, Throttle};
 use quittance_gateway::{Limits, WebhookSettings};
 use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Routing, Signal};
 use quittance_telemetry::alert::Thresholds;
@@ -41,6 +41,7 @@ pub(super) fn fields(config: &Config) -> Fields {
             age_max: "dead_letters.replay_age_max",
         } = engine.outage_replays
     );
+    named!(fields, Hedging { after: "hedging.after", budget: "hedging.money_per_day" } = engine.hedging);
     named!(fields, Targets { allow: "targets.allow", images: "targets.images", undescribed: "targets.undescribed"; vendors } = &engine.targets);
     named!(
         fields,

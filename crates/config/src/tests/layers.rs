@@ -43,6 +43,7 @@ fn every_setting_can_come_through_the_environment_and_through_a_flag() {
         // What is about a server needs one to be about, and who is called must know who calls.
         let start = || match row.path.split_once('.') {
             Some(("store", key)) if key != "url" => Place::with_file("[store]\nurl = \"postgres://h/db\"\n"),
+            Some(("hedging", "after")) => Place::with_file("[hedging]\nmoney_per_day = 1\n"),
             Some(("alerts", "webhook")) => Place::with_file("[alerts]\nwebhook_secret_env = \"HOOK\"\n"),
             _ => Place::empty(),
         };

@@ -126,7 +126,10 @@ fn a_permanent_code_is_never_retried_and_the_caller_gets_it() {
     let fault = Fault::new(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
     assert_eq!(caller.last_outcome(), Some(Outcome::Failed(FailCause::Rejected(fault))));
     assert_eq!(caller.answered_at(), Some(0));
-    assert_eq!(world.usage(), Counters { asked: 1, attempts: 1, failed: 1, ..Counters::default() });
+    assert_eq!(
+        world.usage(),
+        Counters { asked: 1, attempts: 1, rejected: 1, failed: 1, ..Counters::default() }
+    );
 }
 
 /// Trap: a permanent code in the reply to a poll that is retried. The task is paid for and gone, so another poll
