@@ -6,8 +6,8 @@ use crate::run_queue::{RunQueue, SubmitItem};
 use crate::seats::{SeatId, SubmitAsk};
 use crate::{Engine, lock};
 use quittance_lifecycle::{
-    Attempt, Candidate, Event, GateReadiness, Offer, Order, Phase, Progress, SubmitOutcome, SubmitRoute,
-    Timestamp,
+    AtLimit, Attempt, Candidate, Event, GateReadiness, Offer, Order, Phase, Progress, Shortage,
+    SubmitOutcome, SubmitRoute, Timestamp,
 };
 use quittance_ports::Members;
 use quittance_ports::membership::SILENT_AFTER;
@@ -70,6 +70,14 @@ const fn called_back(event: &Event) -> Option<u32> {
 pub(crate) fn is_silent(order: &Order, event: &Event) -> bool {
     let attempt = called_back(event).and_then(|number| order.attempt(number));
     attempt.is_some_and(|attempt| attempt.progress == Progress::Sent)
+}
+
+/// No budget allows the submit. An order that has a task already waits for that, whatever the budget says.
+fn no_budget(order: &Order, mut shortage: Shortage) -> AskOutcome<'static> {
+    if order.is_hedging() {
+        shortage.at_limit = AtLimit::Wait;
+    }
+    AskOutcome::Decided(SubmitRoute::NoBudget(shortage))
 }
 
 impl Engine {
@@ -135,7 +143,7 @@ impl Engine {
         if let ([only], true) = (&providers[..], order.used_up.is_empty()) {
             let drawn = match self.draw(order, only, now) {
                 Ok(drawn) => drawn,
-                Err(shortage) => return AskOutcome::Decided(SubmitRoute::NoBudget(shortage)),
+                Err(shortage) => return no_budget(order, shortage),
             };
             let passage = lock(&only.gate).pass(&ask, now);
             let until = match passage {
@@ -175,7 +183,7 @@ impl Engine {
             let choice = (self.settings().rules.choose)(order, &candidates, routing, now);
             let Some(chosen) = choice.chosen else {
                 if let Some(shortage) = choice.shortage {
-                    return AskOutcome::Decided(SubmitRoute::NoBudget(shortage));
+                    return no_budget(order, shortage);
                 }
                 // It waits here if every provider is busy: a seat that is free wakes it. Otherwise it would ask again
                 // and again, because another order may pass.

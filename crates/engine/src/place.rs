@@ -262,6 +262,16 @@ impl Engine {
         Ok((placement, follower))
     }
 
+    /// Reads the record of this placement. Returns whether there is one.
+    async fn finds_record(&self, placing: &mut OpenPlacement) -> Result<bool, PlaceError> {
+        placing.record = match self.load(&placing.key).await {
+            Ok(record) => record,
+            Err(StoreError::Corrupt { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(placing.record.is_some())
+    }
+
     /// Writes what was decided. Returns `None` if another node was faster, or if a step was written that another step
     /// must follow. Then `placing` has the present record, and the decision is made again.
     async fn carry_out(
@@ -272,6 +282,10 @@ impl Engine {
     ) -> Result<Option<PlacedOrder>, PlaceError> {
         let (at, until) = (placing.at, placing.now + self.settings().place_wait);
         match placement {
+            // The store may have the order: a repeat or a join buys nothing, so it is not refused for what a new order is.
+            Placement::Refused(_) if placing.record.is_none() && self.finds_record(placing).await? => {
+                Ok(None)
+            }
             Placement::Refused(refusal) => {
                 self.counters(&placing.terms, Counters { asked: 1, refused: 1, ..Counters::default() }, at);
                 Err(PlaceError::Refused(refusal))

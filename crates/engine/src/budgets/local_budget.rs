@@ -31,6 +31,8 @@ pub(super) struct LocalBudget {
     pub(super) read_at: Timestamp,
     /// Since when this node finds too little left.
     pub(super) short_since: Option<Timestamp>,
+    /// The price for which too little was left then.
+    short_price: i64,
     /// Why the last attempt could not draw; `None` after a draw.
     pub(super) why_short: Option<WhyShort>,
 }
@@ -164,6 +166,7 @@ impl LocalBudget {
         let amount = (budget.math.lease)(left, need);
         if amount <= 0 || self.free.saturating_add(amount) < price {
             self.short_since.get_or_insert(budget.now);
+            self.short_price = price;
             self.known = Some(next);
             return LeasePlan::Nothing;
         }
@@ -210,6 +213,12 @@ impl LocalBudget {
         let share = BudgetShare { step: 0, ..self.share };
         let written = next.nodes.get(&budget.node).map(|written| BudgetShare { step: 0, ..*written });
         self.read_at = budget.now;
+        // The limit was raised, or others have given back: orders may be accepted again.
+        let by_others = sum(&next).leased.saturating_sub(written.unwrap_or_default().leased);
+        let left = micros(budget.rule.limit).saturating_sub(by_others).saturating_sub(self.share.leased);
+        if self.short_since.is_some() && self.free.saturating_add(left) >= self.short_price {
+            (self.short_since, self.why_short) = (None, None);
+        }
         if !has_forgotten && written.unwrap_or_default() == share {
             if stored.is_some() {
                 self.known = Some(next);

@@ -36,6 +36,7 @@ mod review;
 mod safety;
 mod shared_budgets;
 mod slots;
+mod spent_budgets;
 mod stock;
 mod stocks;
 mod store;
