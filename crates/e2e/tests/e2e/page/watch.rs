@@ -37,7 +37,8 @@ fn signal(serve: &Serve, signal: Signal) {
 
 #[test]
 fn a_storm_is_shown_as_it_happens_and_a_broken_connection_is_reported() {
-    let sim = Sim::start_with("2captcha", &["--speed", "40"]);
+    // Solves of one to six seconds: the page reads the phases every two.
+    let sim = Sim::start_with("2captcha", &["--speed", "10"]);
     let serve = daemon(&sim, &[]);
     let mut play = Play::start("storm", &serve);
     play.reaches("watching");
