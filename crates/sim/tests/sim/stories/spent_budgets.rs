@@ -14,7 +14,7 @@ fn set(node: &StoryNode, budget: BudgetRule) {
     node.engine.reload(settings.clone(), providers.collect::<Vec<_>>()).expect("only the budget differs");
 }
 
-/// Trap: a client that has lost a reply repeats its request, and is told that there is no money.
+/// Trap: a client that has lost a reply repeats its request, and is refused for want of money.
 #[test]
 fn repeats_and_joins_buy_nothing_so_a_spent_budget_does_not_refuse_them() {
     let market = Market::new(1, vec![rule(1, AtLimit::Refuse)], |_| {});
