@@ -196,7 +196,7 @@ fn every_field_has_a_name_that_moves_it_and_nothing_else() {
     for (path, _) in usual.iter().filter(|(path, _)| !is_fixed(path)) {
         let flag = format!("{path}={}", changed(path));
         // Hedging is for those who have set a budget for it.
-        let is_hedging = path == "hedging.after";
+        let is_hedging = *path == "hedging.after";
         let (place, usual) = match is_hedging {
             true => (hedged(), &fields(&hedged().load().unwrap())),
             false => (Place::empty(), &usual),
