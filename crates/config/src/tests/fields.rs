@@ -180,6 +180,7 @@ fn changed(path: &str) -> String {
         },
         Some(SettingValue::Money(amount)) => SettingValue::Money(Money(amount.0 + 1)).to_string(),
         None if row(path).shape == SettingShape::Flag => "false".into(),
+        None if path == "hedging.after" => "p95".into(),
         None if row(path).shape == SettingShape::Money => "0.5".into(),
         None => "7s".into(),
     }
