@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -157,7 +158,9 @@ pub(crate) struct Daemon {
     pub(crate) printed: String,
     /// The address for http: host and port.
     pub(crate) http: String,
-    err: Option<JoinHandle<String>>,
+    err: Option<JoinHandle<()>>,
+    /// What it has written to standard error so far.
+    log: Arc<Mutex<String>>,
 }
 
 impl Drop for Daemon {
@@ -170,16 +173,21 @@ impl Drop for Daemon {
 impl Daemon {
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = child.stderr.take().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let log = Arc::new(Mutex::new(String::new()));
+        let written = Arc::clone(&log);
         let err = std::thread::spawn(move || {
-            let mut text = String::new();
-            stderr.read_to_string(&mut text).unwrap();
-            text
+            for line in stderr.lines() {
+                let mut log = written.lock().unwrap();
+                log.push_str(&line.unwrap());
+                log.push('\n');
+            }
         });
         let (mut printed, mut out) = (String::new(), BufReader::new(child.stdout.take().unwrap()));
         while !printed.ends_with("ready\n") {
             if out.read_line(&mut printed).unwrap() == 0 {
-                panic!("it never got ready: {printed}{}", err.join().unwrap());
+                err.join().unwrap();
+                panic!("it never got ready: {printed}{}", log.lock().unwrap());
             }
         }
         let http = printed
@@ -187,7 +195,12 @@ impl Daemon {
             .find_map(|line| line.strip_prefix("listening on http://"))
             .unwrap_or_default()
             .to_owned();
-        Self { child, printed, http, err: Some(err) }
+        Self { child, printed, http, err: Some(err), log }
+    }
+
+    /// Waits until its log has these words.
+    pub(crate) fn logs(&self, words: &str) {
+        until(words, || self.log.lock().unwrap().contains(words).then_some(()));
     }
 
     /// The rest of a printed line after these words.
@@ -210,7 +223,8 @@ impl Daemon {
 
     pub(crate) fn ended(mut self) -> Ended {
         let status = until("the daemon ends", || self.child.try_wait().unwrap());
-        let err = self.err.take().unwrap().join().unwrap();
+        self.err.take().unwrap().join().unwrap();
+        let err = self.log.lock().unwrap().clone();
         Ended { code: status.code(), out: self.printed.clone(), err, http: self.http.clone() }
     }
 }

@@ -71,6 +71,7 @@ fn a_certificate_is_read_again_when_its_files_change_or_on_a_signal() {
     until("the third is shown, without a word", || trusts("third.pem").then_some(()));
     std::fs::write(house.path("cert.pem"), "no certificate at all").unwrap();
     daemon.signal(Signal::HUP);
+    daemon.logs("the old one stays in use");
     assert!(trusts("third.pem"), "the old one stays in use");
     assert!(!trusts("second.pem"));
     let ended = daemon.end(Signal::TERM);

@@ -96,7 +96,8 @@ fn be_a_client(nodes: &str) {
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                let mut callers: Vec<NodeCaller> = urls.iter().map(|url| NodeCaller::of(url)).collect();
+                let mut callers: Vec<NodeCaller> =
+                    urls.iter().map(|url| NodeCaller::of(url).lenient()).collect();
                 loop {
                     let order = next.fetch_add(1, Ordering::Relaxed);
                     if order >= ORDERS {
